@@ -1,0 +1,162 @@
+"""The normalised records: the one place that knows their field names and the order of their keys.
+
+Every record is a plain dict, so that printing one is a single call of the JSON encoder; the functions here
+build it with all documented keys in the documented order (see total-recall-records(5)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Record = dict[str, Any]
+
+ROLES = ("user", "assistant", "tool", "system")
+AUTHORSHIPS = ("human", "delegated", "injected", "model", "tool")
+CLASSES = (
+    "human-text",
+    "delegated-text",
+    "injected-text",
+    "model-text",
+    "reasoning",
+    "tool-input",
+    "tool-output",
+    "file-read",
+    "web-fetch",
+    "skill",
+    "command",
+    "compaction",
+    "self",
+)
+RAW_TYPES = ("user", "assistant", "tool", "thinking")
+
+# A text in the user role is classed by who wrote it.
+_TEXT_CLASS = {"human": "human-text", "delegated": "delegated-text", "injected": "injected-text", "model": "model-text"}
+
+
+def message(
+    harness: str,
+    session_id: str,
+    number: int,
+    role: str,
+    ts: str | None,
+    content: str = "",
+    *,
+    authorship: str,
+    thinking: str | None = None,
+    tool_calls: list[Record] | None = None,
+    tool_call_id: str | None = None,
+    tool_name: str | None = None,
+    is_error: bool | None = None,
+    kind: str | None = None,
+    ref: Record | None = None,
+    **extras: Any,
+) -> Record:
+    """One message record.
+
+    `number` becomes `id`, the 1-based place in the session's stream. `kind` is the class; left out, it follows
+    from the texts: that of the content, else of the calls, else `reasoning`. `is_error` is for tool results.
+    `extras` are the optional keys (replayed, branch, model, agent, usage, trigger, tokens_before); those that are
+    None are left out.
+    """
+    if kind is None:
+        if content or not (tool_calls or thinking):
+            kind = _TEXT_CLASS.get(authorship, "tool-output")
+        else:
+            kind = "tool-input" if tool_calls else "reasoning"
+    record = {
+        "harness": harness,
+        "session_id": session_id,
+        "id": number,
+        "role": role,
+        "ts": ts,
+        "content": content,
+        "thinking": thinking,
+        "tool_calls": tool_calls or [],
+        "tool_call_id": tool_call_id,
+        "tool_name": tool_name,
+        "is_error": is_error,
+        "injected": role == "user" and authorship == "injected",
+        "authorship": authorship,
+        "class": kind,
+    }
+    for key, value in extras.items():
+        if value is not None:
+            record[key] = value
+    if ref is not None:
+        record["ref"] = ref
+    return record
+
+
+def tool_call(call_id: str | None, name: str, arguments: Any) -> Record:
+    """One entry of a message's `tool_calls`; `arguments` is the JSON value that the model sent, or its text."""
+    return {"id": call_id, "name": name, "arguments": arguments}
+
+
+def one_line(text: str, width: int = 80) -> str:
+    """A title: the first line that says something, control characters as spaces, at most `width` characters."""
+    for line in text.split("\n"):
+        line = "".join(c if c.isprintable() else " " for c in line).strip()
+        if line:
+            return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+    return ""
+
+
+def attachment(kind: str, media_type: str | None, size: int | None) -> str:
+    """The marker that stands for an image or a file in a text, like `[image image/png 48123 bytes]`."""
+    words = [kind]
+    if media_type:
+        words.append(media_type)
+    if size is not None:
+        words.append(f"{size} bytes")
+    return f"[{' '.join(words)}]"
+
+
+def base64_size(data: str) -> int:
+    """How many bytes a base64 text stands for, without decoding it."""
+    return len(data) * 3 // 4 - data.count("=", -2)
+
+
+def session_row(harness: str, session_id: str, path: str, **known: Any) -> Record:
+    """One session row; what is not `known` is null, zero or false, and the optional keys are left out."""
+    row: Record = {
+        "harness": harness,
+        "session_id": session_id,
+        "title": None,
+        "directory": None,
+        "start_time": None,
+        "end_time": None,
+        "file_size": 0,
+        "line_count": 0,
+        "user_count": 0,
+        "assistant_count": 0,
+        "tool_count": 0,
+        "has_compaction": False,
+        "parent_session_id": None,
+        "child_sessions": [],
+        "child_session_count": 0,
+        "has_tantivy_index": False,
+        "aliases": [],
+        "alias_count": 0,
+        "path": path,
+    }
+    for key in row:
+        if known.get(key) is not None:
+            row[key] = known[key]
+    for key in _ROW_EXTRAS:
+        if known.get(key):
+            row[key] = known[key]
+    return row
+
+
+_ROW_EXTRAS = (
+    "git_branch",
+    "model",
+    "archived",
+    "empty",
+    "origin",
+    "forked_from",
+    "clock",
+    "summary_cache",
+    "notice",
+    "read_error",
+)

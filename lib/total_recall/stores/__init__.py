@@ -1,0 +1,1 @@
+"""Session stores: one adapter a harness, and the registry that finds them."""

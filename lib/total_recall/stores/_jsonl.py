@@ -1,0 +1,204 @@
+"""Lines of JSON, forgiving: every byte of a damaged file that can still be read is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import orjson
+
+from ..notices import Notices, Unreadable
+
+BUFFER = 1 << 20  # with the default buffer a third of the time goes into refilling it
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_RECOVERY_TRIES = 1000
+
+
+def open_regular(path: str) -> IO[bytes]:
+    """Open a regular file for reading; FIFOs, sockets and devices are refused without touching them.
+
+    Raises Unreadable, and FileNotFoundError when the file is gone.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Unreadable(path, error) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Unreadable(path, "not a regular file")
+    return open(handle, "rb", buffering=BUFFER)
+
+
+def open_session(path: str) -> IO[bytes]:
+    """Open a session file, decompressed if its name ends in .zst; offsets are those of the plain text."""
+    source = open_regular(path)
+    if not path.endswith(".zst"):
+        return source
+    try:
+        import zstandard
+    except ImportError as error:
+        source.close()
+        raise Unreadable(path, "compressed with zstd, and the Python package zstandard is missing") from error
+    import io
+
+    reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True, closefd=True)
+    return io.BufferedReader(reader, BUFFER)  # type: ignore[type-var, return-value]
+
+
+class Lines:
+    """The JSON lines of one file, from `offset` on.
+
+    Iterating gives `(offset, line, value)` for each line that holds something: `line` without its line end, `value`
+    the object (a dict), or None where nothing could be made of it. `offset` is always the start of the next line to
+    read, so it can be kept and read on from. `known` tells a whole record of this harness from a piece of one; it
+    decides what may be recovered from a line on which a record is glued to the stub of a torn one.
+
+    With `whole`, an unterminated last line is left for the next read: it may still be growing.
+    At the end one notice is said for all bad lines of the file.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        notices: Notices,
+        known: Callable[[dict[str, Any]], bool],
+        *,
+        offset: int = 0,
+        number: int = 0,
+        whole: bool = False,
+    ) -> None:
+        self.path = path
+        self.offset = offset
+        self.number = number
+        self._notices = notices
+        self._known = known
+        self._whole = whole
+        self._bad = 0
+        self._first_bad = 0
+        self._partial = False
+
+    def __iter__(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+        source = open_session(self.path)
+        try:
+            if self.offset:
+                source.seek(self.offset)
+            yield from self._lines(source)
+        except (OSError, EOFError) as error:
+            raise Unreadable(self.path, error) from error
+        except Exception as error:
+            if type(error).__name__ != "ZstdError":
+                raise
+            raise Unreadable(self.path, f"damaged zstd stream after {self.offset} bytes ({error})") from error
+        finally:
+            source.close()
+            self._report()
+
+    def _lines(self, source: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+        loads = orjson.loads
+        for line in source:
+            start = self.offset
+            ended = line.endswith(b"\n")
+            if not ended and self._whole:
+                return
+            self.number += 1
+            self.offset = start + len(line)
+            line = line.rstrip(b"\r\n")
+            try:
+                value = loads(line)
+            except ValueError:
+                text = line.strip(b"\0 \t\r")
+                if start == 0:
+                    text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+                if not text:
+                    if line.strip(b" \t\r"):
+                        self._count_bad()
+                    continue
+                value = parse(text)
+                if value is None:
+                    yield from self._recovered(start, line, text, ended)
+                    continue
+                line = text
+            if isinstance(value, dict):
+                yield start, line, value
+            else:
+                self._count_bad()
+                yield start, line, None
+
+    def _recovered(
+        self, start: int, line: bytes, text: bytes, ended: bool
+    ) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+        found = False
+        for piece, value in objects(text):
+            if self._known(value):
+                found = True
+                yield start, piece, value
+        if ended or found:
+            self._count_bad()
+        else:
+            self._partial = True
+        if not found:
+            yield start, line, None
+
+    def _count_bad(self) -> None:
+        self._bad += 1
+        self._first_bad = self._first_bad or self.number
+
+    def _report(self) -> None:
+        if self._bad:
+            lines = "1 damaged line" if self._bad == 1 else f"{self._bad} damaged lines"
+            self._notices.say(f"{self.path}:{self._first_bad}: {lines}, this is the first; everything else was read")
+        elif self._partial:
+            self._notices.say(f"{self.path}:{self.number}: the last line is incomplete (still being written, or cut)")
+
+
+def parse(text: bytes) -> Any:
+    """The JSON value of a line that the strict parser refused, or None.
+
+    Takes what JavaScript writes and damage leaves: lone surrogates and invalid UTF-8 become U+FFFD.
+    """
+    try:
+        return _clean(_DECODER.decode(text.decode("utf-8", "replace").strip()))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
+
+
+def _clean(value: Any) -> Any:
+    return orjson.loads(scrubbed(json.dumps(value, ensure_ascii=False)))
+
+
+def scrubbed(text: str) -> str:
+    """`text` with every lone surrogate replaced by U+FFFD, so that it can be encoded."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def objects(text: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Every complete JSON object on a damaged line, from left to right, with its own text."""
+    string = text.decode("utf-8", "replace")
+    position = string.find("{")
+    for _ in range(_RECOVERY_TRIES):
+        if position < 0:
+            return
+        try:
+            value, end = _DECODER.raw_decode(string, position)
+        except (ValueError, RecursionError):
+            position = string.find('{"', position + 1)
+            continue
+        if isinstance(value, dict):
+            piece = string[position:end].encode("utf-8", "replace")
+            yield piece, _clean(value)
+        position = string.find("{", end)
