@@ -49,7 +49,7 @@ def open_session(path: str) -> IO[bytes]:
     import io
 
     reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True, closefd=True)
-    return io.BufferedReader(reader, BUFFER)  # type: ignore[type-var, return-value]
+    return io.BufferedReader(reader, BUFFER)
 
 
 class Lines:

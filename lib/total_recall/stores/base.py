@@ -196,7 +196,6 @@ class Store:
     def facts(self, session: Reference) -> Record:
         """What one read of the whole session tells (see `Tally`), remembered while the session is unchanged."""
 
-
         def read(_: Any) -> Record:
             tally = Tally()
             for entry in self.entries(session, tally.state, whole=True):

@@ -25,7 +25,7 @@ class Refused(Exception):
 def adapter(harness: str) -> type[Store]:
     """The adapter class of a harness; its module is imported only now."""
     module, name = ADAPTERS[harness]
-    return getattr(import_module(f".{module}", __package__), name)  # type: ignore[no-any-return]
+    return getattr(import_module(f".{module}", __package__), name)
 
 
 def sandboxed(environ: Mapping[str, str]) -> bool:
