@@ -79,9 +79,7 @@ def message(
         "authorship": authorship,
         "class": kind,
     }
-    for key, value in extras.items():
-        if value is not None:
-            record[key] = value
+    record.update((key, value) for key, value in extras.items() if value is not None)
     if ref is not None:
         record["ref"] = ref
     return record

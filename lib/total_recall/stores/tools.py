@@ -119,8 +119,10 @@ OWN_TOOLS = frozenset(
         "line_histogram",
     )
 )
-_OWN_TOOL = re.compile(r"(?:^|[._/-])(?:%s)$|(?:^|[._/-])total[-_]recall[._/-]+harness$" % "|".join(sorted(OWN_TOOLS)))
-_OWN_COMMAND = re.compile(r"(?:tr-[a-z]|total-recall)")
+_OWN_TOOL = re.compile(
+    rf"(?:^|[._/-])(?:{'|'.join(sorted(OWN_TOOLS))})$|(?:^|[._/-])total[-_]recall[._/-]+harness$",
+)
+_OWN_COMMAND = re.compile(r"tr-[a-z]|total-recall")
 
 
 def kind_of(harness: str, name: str) -> str | None:
