@@ -174,6 +174,14 @@ class Store:
         """
         return dict(facts["about"])
 
+    def history(self, session: Reference) -> Iterator[Record]:
+        """The records that the session inherits by reference, oldest first; most harnesses copy instead."""
+        return iter(())
+
+    def abandoned(self, session: Reference) -> list[list[int]]:
+        """The ranges `[first id, last id]` of records on branches that a rewind left behind; one pass."""
+        return []
+
     # -- what follows from that --------------------------------------------------------------------------------
 
     def messages(self, session: Reference, state: State | None = None, *, whole: bool = False) -> Iterator[Record]:
@@ -192,6 +200,22 @@ class Store:
         place = bisect.bisect_right(marks, first, key=lambda mark: mark[0])
         state = orjson.loads(marks[place - 1][1]) if place else {}
         return (message for message in self.messages(session, state) if message["id"] >= first)
+
+    def marked(self, session: Reference, messages: Iterable[Record]) -> Iterator[Record]:
+        """The messages with `branch: "abandoned"` on those that a rewind left behind."""
+        ranges = self.abandoned(session)
+        for message in messages:
+            if any(first <= message["id"] <= last for first, last in ranges):
+                ref = message.pop("ref", None)
+                message["branch"] = "abandoned"
+                if ref is not None:
+                    message["ref"] = ref
+            yield message
+
+    def rewritten(self, session: Reference, state: State) -> bool:
+        """Whether the session's file is another one than `state` was reached in: gone, replaced, or shorter."""
+        size = stamp(session.files[-1])[0] if session.files else 0
+        return size < state.get("offset", 0)
 
     def facts(self, session: Reference) -> Record:
         """What one read of the whole session tells (see `Tally`), remembered while the session is unchanged."""
@@ -213,8 +237,11 @@ class Store:
                     self._children.setdefault(parent, []).append(session)
         return self._children.get(session_id, [])
 
-    def row(self, session: Reference) -> Record:
-        """The session's row; damage is in its `read_error`, never raised."""
+    def row(self, session: Reference, now: float = 0.0) -> Record:
+        """The session's row; damage is in its `read_error`, never raised.
+
+        With `now`, in seconds since 1970, a session that ends later than that is marked `clock: "ahead"`.
+        """
         known: Record = {"file_size": session.size, "end_time": from_epoch(session.updated)}
         try:
             facts = self.facts(session)
@@ -226,6 +253,8 @@ class Store:
             known["read_error"] = error.reason
         except FileNotFoundError:
             known["read_error"] = "gone"
+        if now and (known.get("end_time") or "") > (from_epoch(now) or ""):
+            known["clock"] = "ahead"
         if known.get("title"):
             known["title"] = one_line(known["title"], 1000)
         held_back = []
