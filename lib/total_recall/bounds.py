@@ -236,7 +236,7 @@ def enveloped(
 
 def clamped(record: Record, size: int) -> tuple[Record, bool]:
     """The record with content, thinking and string arguments cut to `size` bytes each, and whether any was."""
-    changed = {}
+    changed: Record = {}
     for key in ("content", "thinking"):
         text = record.get(key)
         if isinstance(text, str) and (short := cut_text(text, size)) is not text:

@@ -19,6 +19,7 @@ from .bounds import Limits, TooLarge
 from .notices import Notices, Unreadable
 from .output import OutputFailed, die_of_sigpipe
 from .record import Record
+from .selection import NoSession
 from .stores.base import Store
 from .stores.registry import HARNESSES, Refused, open_stores
 from .times import when
@@ -154,7 +155,7 @@ def perform(name: str, command: click.Command, arguments: list[str] | None = Non
 
 def _unexpected(name: str, error: Exception) -> int:
     debug()
-    for kind, status in ((TooLarge, WRONG), (Unreadable, UNREAD), (OutputFailed, OUTPUT)):
+    for kind, status in ((NoSession, WRONG), (TooLarge, WRONG), (Unreadable, UNREAD), (OutputFailed, OUTPUT)):
         if isinstance(error, kind):
             complain(name, str(error))
             return status

@@ -6,22 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .bounds import Account, Limits, bounded, clamped, enveloped
-from .command import Failure, Run
+from .command import Run
 from .notices import Unreadable
 from .output import encoded, write
-from .selection import NoSession, Selected, Sessions, selected
+from .selection import Selected, Sessions, selected
 from .stores.base import Reference, Store
 
 Stream = Callable[[Store, Reference], Iterable[Any]]
 
 
 def chosen(run: Run, asked: tuple[str, ...], harnesses: tuple[str, ...]) -> Iterator[Selected]:
-    """The sessions that the operands mean; one that cannot be found ends the run, with status 2."""
-    known = Sessions(run.stores(harnesses), run.notices)
-    try:
-        yield from selected(known, asked, run.stdin, run.now)
-    except NoSession as error:
-        raise Failure(str(error)) from error
+    """The sessions that the operands mean. Raises NoSession as they are looked for."""
+    return selected(Sessions(run.stores(harnesses), run.notices), asked, run.stdin, run.now)
 
 
 def each(

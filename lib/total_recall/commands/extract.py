@@ -32,10 +32,8 @@ from ..stores.base import Reference, Store
     click.option("--full", is_flag=True, help="The whole session, not only what follows its last compaction."),
     click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Only this role; repeatable."),
     since_until,
-    click.option("--branches", is_flag=True, help="Mark the records of abandoned branches; takes a pass of its own."),
-    click.option(
-        "--with-history", is_flag=True, help="Put the records that a fork inherits by reference before its own."
-    ),
+    click.option("--branches", is_flag=True, help="Mark records of abandoned branches (one more pass)."),
+    click.option("--with-history", is_flag=True, help="First the records that a fork inherits by reference."),
     click.option("--follow", is_flag=True, help="Keep running, and print messages as they are written."),
     bounds_options,
     envelope_option,
@@ -61,7 +59,7 @@ def main(
     passed = Passed()
 
     def messages(store: Store, session: Reference) -> Iterable[Record]:
-        stream = followed(store, session, full) if follow else walked(store, session)
+        stream = _followed(store, session, full) if follow else walked(store, session)
         return picked(stream, roles, since, until, passed)
 
     def walked(store: Store, session: Reference) -> Iterator[Record]:
@@ -76,7 +74,7 @@ def main(
     return None
 
 
-def followed(store: Store, session: Reference, full: bool) -> Iterator[Record]:
+def _followed(store: Store, session: Reference, full: bool) -> Iterator[Record]:
     """The messages as they are written: from the end on, or from the beginning with `full`."""
     from ..follow import follow
 

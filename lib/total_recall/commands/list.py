@@ -8,7 +8,6 @@ from itertools import islice
 import click
 
 from ..command import (
-    Failure,
     Run,
     directory_option,
     envelope_option,
@@ -22,7 +21,7 @@ from ..command import (
 )
 from ..output import encoded, lines, write
 from ..record import Record
-from ..selection import NoSession, Sessions, Window, rows, selected
+from ..selection import Sessions, Window, rows, selected
 
 
 @executable("tr-list")
@@ -54,20 +53,16 @@ def main(
 ) -> int | None:
     """List sessions, the most recently updated first; with SESSION, just those."""
     known = Sessions(run.stores(harnesses), run.notices)
-    try:
-        if sessions:
-            chosen = (s.row(r, run.now) for s, r in selected(known, sessions, run.stdin, run.now))
-            found: Iterable[Record] = (
-                row for row in chosen if Window(since, until, directory, hours).holds(row, run.now)
-            )
-        else:
-            found = (row for row, _, _ in rows(known, Window(since, until, directory, hours), run.now))
-        if parent is not None:
-            store, session = known.matching(parent)
-            below = {child.session_id for child in store.children(session.session_id)}
-            found = (row for row in found if row["harness"] == store.harness and row["session_id"] in below)
-    except NoSession as error:
-        raise Failure(str(error)) from error
+    window = Window(since, until, directory, hours)
+    if sessions:
+        chosen = (store.row(session, run.now) for store, session in selected(known, sessions, run.stdin, run.now))
+        found: Iterable[Record] = (row for row in chosen if window.holds(row, run.now))
+    else:
+        found = (row for row, _, _ in rows(known, window, run.now))
+    if parent is not None:
+        store, session = known.matching(parent)
+        below = {child.session_id for child in store.children(session.session_id)}
+        found = (row for row in found if row["harness"] == store.harness and row["session_id"] in below)
     if roots:
         found = (row for row in found if row["parent_session_id"] is None)
     found = run.damaged(found)

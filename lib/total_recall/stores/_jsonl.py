@@ -58,8 +58,9 @@ class Lines:
     Iterating gives `(offset, line, value)` for each line that holds something: `value` is the object (a dict), or None
     where nothing could be made of it. `line` is always one line of JSON: the source's own bytes without the line end
     where they are that, else the value written anew, else the damaged text as a JSON string. The attribute `offset` is
-    always the start of the next line to read, so it can be kept and read on from. `known` tells a whole record of this harness from a piece of one; it
-    decides what may be recovered from a line on which a record is glued to the stub of a torn one.
+    always the start of the next line to read, so it can be kept and read on from. `known` tells a whole record of this
+    harness from a piece of one; it decides what may be recovered from a line on which a record is glued to the stub of
+    a torn one.
 
     With `whole`, an unterminated last line is left for the next read: it may still be growing.
     At the end one notice is said for all bad lines of the file.
