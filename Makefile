@@ -11,7 +11,7 @@ help:
 	@echo 'make fmt     format the code'
 	@echo 'make bench   measure against what one would use instead'
 
-$(READY): pyproject.toml lib/total_recall/__init__.py
+$(READY): pyproject.toml lib/total_recall/__init__.py $(wildcard bin/* man/*/* awk/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@

@@ -20,7 +20,7 @@ from .notices import Notices, Unreadable
 from .output import OutputFailed, die_of_sigpipe
 from .record import Record
 from .selection import NoSession
-from .stores.base import Store
+from .stores.base import Memory, Place, Store
 from .stores.registry import HARNESSES, Refused, open_stores
 from .times import when
 
@@ -47,6 +47,7 @@ class Run:
         self.notices = Notices()
         self.now = time()
         self._told: set[str] = set()
+        self._stores: list[Store] = []
 
     @property
     def stdin(self) -> IO[bytes] | None:
@@ -58,9 +59,23 @@ class Run:
         if not asked:
             asked = tuple(self.environ.get("TR_HARNESS", "").replace(",", " ").split())
         try:
-            return open_stores(asked, self.environ, self.notices)
+            stores = open_stores(asked, self.environ, self.notices, self._memory)
         except Refused as error:
             raise Failure(str(error)) from error
+        self._stores += stores
+        return stores
+
+    def _memory(self, harness: str, place: Place) -> Memory:
+        from .catalogue import Catalogue
+        from .shadow import folder
+
+        path = folder(harness, place, self.environ, self.notices)
+        return Catalogue(path, self.notices) if path else Memory()
+
+    def close(self) -> None:
+        """Write what was learned."""
+        for store in self._stores:
+            store.remember.close()
 
     def damaged(self, rows: Iterable[Record]) -> Iterator[Record]:
         """The rows as they are; one with a read_error makes the run's status 3."""
@@ -111,6 +126,7 @@ def executable(name: str, **settings: Any) -> Callable[[Callable[..., int | None
             try:
                 status = function(run, **options) or DONE
             finally:
+                run.close()
                 run.tell()
             return UNREAD if run.notices.failures and status in (DONE, NOTHING) else status
 
