@@ -8,7 +8,7 @@ from sample import ROOT
 
 # Each may import those before it on the list, and of its own layer.
 LAYERS = [
-    ["record", "times", "notices", "shell", "jtd", "redact"],
+    ["record", "times", "notices", "shell", "jtd", "redact", "terminal"],
     ["stores"],
     ["todos", "questions", "dialogue", "git", "profile", "histogram"],
     ["selection", "shadow", "catalogue"],
@@ -16,7 +16,7 @@ LAYERS = [
     ["bounds", "follow"],
     ["analysis", "query", "index", "search", "ledger", "prompts", "llm", "recap"],
     ["command"],
-    ["extraction", "render"],
+    ["extraction", "report", "render"],
     ["commands"],
 ]
 PACKAGE = ROOT / "lib" / "total_recall"
