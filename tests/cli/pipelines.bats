@@ -96,7 +96,7 @@ setup() { load helper; }
     tr-list | COLUMNS=$width tr-fmt > page
     same "" "$(jq -R -r "select(length > $width)" page)"
   done
-  ! grep -q $'\e' page
+  run ! grep -q $'\e' page
 }
 
 @test "tr-resume prints a command that the shell takes as it is" {
