@@ -27,12 +27,19 @@ class Copies:
     """
 
     def __init__(self, state: State, original: Callable[[str], str | None]) -> None:
+        self.active = "replay" in state or "copy" in state  # whether there may be copies to come
         self._state = state
         self._original = original
         self._items: Iterator[tuple[Record, int]] | None = None
 
+    def begin_before(self, ordinal: int) -> None:
+        """What comes now was copied, up to that ordinal."""
+        self.active = True
+        self._state["replay"] = ordinal
+
     def begin(self, other: str, ts: str | None) -> None:
         """What comes now was copied from the thread `other`."""
+        self.active = True
         self._state["copy"] = {"from": other, "ts": ts, "offset": 0}
 
     def hold(self, kind: str | None, payload: Record, ordinal: object, ts: str | None) -> bool:
@@ -46,6 +53,7 @@ class Copies:
             if self._is_copy(state["copy"], kind, payload, ts):
                 return True
             del state["copy"]
+        self.active = "replay" in state
         return False
 
     def _is_copy(self, copy: Record, kind: str | None, payload: Record, ts: str | None) -> bool:

@@ -49,15 +49,21 @@ class Ahead:
         self._error: Unreadable | None = None
 
     def __iter__(self) -> Iterator[Line]:
-        while self._waiting or self._pull():
-            yield self._waiting.popleft()
+        waiting = self._waiting
+        while line := waiting.popleft() if waiting else self._read():
+            yield line
         if self._error:
             raise self._error
 
     def peek(self) -> Iterator[Line]:
         """The lines to come, as far as a look may go."""
         size = place = 0
-        while place < _AHEAD_LINES and size < _AHEAD_BYTES and (place < len(self._waiting) or self._pull()):
+        while place < _AHEAD_LINES and size < _AHEAD_BYTES:
+            if place == len(self._waiting):
+                line = self._read()
+                if line is None:
+                    return
+                self._waiting.append(line)
             line = self._waiting[place]
             yield line
             place += 1
@@ -67,14 +73,13 @@ class Ahead:
         """Whether a look that saw so many lines saw all there are."""
         return self._ended and seen == len(self._waiting)
 
-    def _pull(self) -> bool:
-        if self._ended:
-            return False
+    def _read(self) -> Line | None:
         try:
-            for start, text, value in self._lines:
-                self._waiting.append(Line(start, text, value, self._source.offset, self._source.number))
-                return True
+            start, text, value = next(self._lines)
+        except StopIteration:
+            self._ended = True
+            return None
         except Unreadable as error:
-            self._error = error
-        self._ended = True
-        return False
+            self._ended, self._error = True, error
+            return None
+        return Line(start, text, value, self._source.offset, self._source.number)

@@ -18,32 +18,33 @@ class Count(NamedTuple):
     """
 
     total: int
-    usage: Record
+    last: Record
     certain: bool
 
 
 def count_of(kind: str | None, payload: Record) -> Count | None:
-    """The token count that a line holds. `input` is without what was read from the cache or written to it."""
-    certain = kind == "token_usage_record"
-    if certain:
-        total, last = payload.get("thread_token_usage"), mapping(payload.get("usage"))
+    """The token count that a line holds."""
+    if kind == "token_usage_record":
+        total, last = payload.get("thread_token_usage"), payload.get("usage")
     elif kind == "event_msg" and payload.get("type") == "token_count":
         info = mapping(payload.get("info"))
-        total, last = info.get("total_token_usage"), mapping(info.get("last_token_usage"))
+        total, last = info.get("total_token_usage"), info.get("last_token_usage")
     else:
         return None
     total = mapping(total).get("total_tokens")
-    if not isinstance(total, int):
-        return None
+    return Count(total, mapping(last), kind == "token_usage_record") if isinstance(total, int) else None
+
+
+def usage(last: Record) -> Record:
+    """What a response used; `input` is without what was read from the cache or written to it."""
     read, written = _tokens(last.get("cached_input_tokens")), _tokens(last.get("cache_write_input_tokens"))
-    usage = {
+    return {
         "input": max(_tokens(last.get("input_tokens")) - read - written, 0),
         "output": _tokens(last.get("output_tokens")),
         "cache_read": read,
         "cache_write": written,
         "reasoning": _tokens(last.get("reasoning_output_tokens")),
     }
-    return Count(total, usage, certain)
 
 
 def _tokens(value: Any) -> int:
@@ -65,7 +66,7 @@ class Tokens:
         state = self._state
         if count := self._new(kind, payload):
             if state.get("claimed") != place:
-                state["usage"] = _sum(state.get("usage"), count.usage)
+                state["usage"] = _sum(state.get("usage"), usage(count.last))
             state["total"] = count.total
 
     def of_item(self, ahead: Ahead) -> Record | None:
@@ -75,15 +76,15 @@ class Tokens:
         the first of them takes it, as the next item takes a count that none before it could.
         """
         state = self._state
-        usage = state.pop("usage", None)
+        owed = state.pop("usage", None)
         for line in ahead.peek():
             kind, payload = unwrapped(line.value)
             if kind in ("response_item", "compacted"):
                 break
             if count := self._new(kind, payload):
                 state["claimed"] = state["start"] + line.start
-                return _sum(usage, count.usage)
-        return usage
+                return _sum(owed, usage(count.last))
+        return owed
 
     def of_compaction(self) -> Record | None:
         """What the request for the summary used: it was counted just before."""

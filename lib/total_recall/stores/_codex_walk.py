@@ -25,7 +25,7 @@ _OPEN_CALLS = 256
 
 
 class Walk:
-    """The entries of a thread from `state` on, each with its line.
+    """The entries of a thread from `state` on; `line` is that of the entry just given.
 
     Besides `id`, `offset` (over all files) and `about`, the state holds: `file` (index), `start` (the offset at which
     it begins), `line` (its lines so far), `given` (how many pieces of the line at `offset` were given); `calls` (open
@@ -52,7 +52,7 @@ class Walk:
         self._tokens = Tokens(state)
         self._whole = whole
         self._ahead: Ahead
-        self._line: Line
+        self.line: Line
         self._path = ""
         self._replayed = False
         for key, value in (("id", 0), ("offset", 0), ("file", 0), ("start", 0), ("line", 0)):
@@ -60,7 +60,7 @@ class Walk:
         state.setdefault("about", {})
         state.setdefault("calls", {})
 
-    def __iter__(self) -> Iterator[tuple[Entry, Line]]:
+    def __iter__(self) -> Iterator[Entry]:
         state, files = self.state, self.session.files
         while state["file"] < len(files):
             last = state["file"] == len(files) - 1
@@ -69,7 +69,7 @@ class Walk:
                 return
             state.update(file=state["file"] + 1, start=state["offset"], line=0)
 
-    def _file(self, path: str, *, whole: bool) -> Iterator[tuple[Entry, Line]]:
+    def _file(self, path: str, *, whole: bool) -> Iterator[Entry]:
         state = self.state
         start, skipped = state["start"], state.get("given", 0)
         offset = state["offset"] - start
@@ -84,7 +84,7 @@ class Walk:
                 skipped -= 1
                 continue
             skipped = 0
-            self._line = line
+            self.line = line
             entry = self._entry(line)
             if line.end - line.start > len(line.text) + 2 and self._in_pieces(line):
                 state["given"] = state.get("given", 0) + 1 if state["offset"] == start + line.start else 1
@@ -92,7 +92,7 @@ class Walk:
             else:
                 state.pop("given", None)
                 state["offset"], state["line"] = start + line.end, line.number
-            yield entry, line
+            yield entry
 
     def _in_pieces(self, line: Line) -> bool:
         following = next(self._ahead.peek(), None)
@@ -114,7 +114,7 @@ class Walk:
         if kind is not None and payload is value:
             self.state["bare"] = True
         ts = rfc3339(value.get("timestamp"))
-        self._replayed = self._copies.hold(kind, payload, value.get("ordinal"), ts)
+        self._replayed = self._copies.active and self._copies.hold(kind, payload, value.get("ordinal"), ts)
         read = _READERS.get(kind) if kind else None
         return Entry(line.text, ts, read(self, payload, ts) if read else None)
 
@@ -129,7 +129,7 @@ class Walk:
             content,
             authorship=authorship,
             replayed=self._replayed or None,
-            ref={"path": self._path, "offset": self._line.start, "length": len(self._line.text)},
+            ref={"path": self._path, "offset": self.line.start, "length": len(self.line.text)},
             **known,
         )
 
@@ -167,11 +167,11 @@ class Walk:
         other = known.get("id")
         if state["file"] or state["id"] or "copy" in state:
             return []
-        if "head" not in state and (other == self.session.session_id or self._line.start == 0):
+        if "head" not in state and (other == self.session.session_id or self.line.start == 0):
             state["head"] = True
             state.update((key, known[key]) for key in ("child", "agent") if key in known)
             if "start" in known:
-                state["replay"] = known["start"]
+                self._copies.begin_before(known["start"])
             self._origin(payload, known)
         elif "replay" not in state and other not in (None, self.session.session_id):
             self._copies.begin(other, ts)
@@ -196,7 +196,7 @@ class Walk:
             about["forked_from"] = {"session_id": other, "kind": "fork"}
 
     def _counted(self, kind: str, payload: Record) -> list[Record]:
-        self._tokens.meet(kind, payload, self.state["start"] + self._line.start)
+        self._tokens.meet(kind, payload, self.state["start"] + self.line.start)
         return []
 
     def _turn(self, payload: Record, ts: str | None) -> list[Record]:

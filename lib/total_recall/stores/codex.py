@@ -75,10 +75,10 @@ class Codex(Store):
         return newest_first(session for session in threads(self.harness, found, self._head) if session.updated >= since)
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
-        return (entry for entry, _ in self._walk(session, state, whole=whole))
+        return iter(self._walk(session, state, whole=whole))
 
-    def _walk(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[tuple[Entry, Line]]:
-        return iter(Walk(session, state, self.notices, self._original, whole=whole))
+    def _walk(self, session: Reference, state: State, *, whole: bool = False) -> Walk:
+        return Walk(session, state, self.notices, self._original, whole=whole)
 
     def parent(self, session: Reference) -> str | None:
         return self._said(session.path).get("parent")
@@ -98,10 +98,10 @@ class Codex(Store):
         state: State = {"file": session.files.index(path), "offset": offset, "head": True}
         state.update((key, head[key]) for key in ("child", "agent") if key in head)
         try:
-            for entry, line in self._walk(session, state):
-                if line.start != offset:
+            for entry in (walk := self._walk(session, state)):
+                if walk.line.start != offset:
                     break
-                if len(line.text) == length:
+                if len(walk.line.text) == length:
                     return entry
         except FileNotFoundError:
             pass
@@ -140,9 +140,9 @@ class Codex(Store):
             by_file = {part.file: part for part in parts}
             origin = next(iter(by_file.values())).session
             state: State = {}
-            for entry, line in self._walk(origin, state):
+            for entry in (walk := self._walk(origin, state)):
                 part = by_file.get(state["file"])
-                if part and part.holds(line):
+                if part and part.holds(walk.line):
                     yield from ({**record, "replayed": True} for record in entry.messages)
                 elif state["file"] >= max(by_file):
                     break
@@ -155,12 +155,12 @@ class Codex(Store):
             left: list[list[int]] = []
             prompts: list[int] = []  # the first ids of the turns that still count
             state: State = {}
-            for entry, line in self._walk(session, state):
+            for entry in (walk := self._walk(session, state)):
                 part = kept.get(state["file"])
-                if part is None or not part.holds(line):
+                if part is None or not part.holds(walk.line):
                     left += [[message["id"], message["id"]] for message in entry.messages]
                     continue
-                if turns := _rolled_back(line):
+                if turns := _rolled_back(walk.line):
                     first = prompts[-turns:][:1]
                     left += [[first[0], state["id"]]] if first else []
                     del prompts[-turns:]
