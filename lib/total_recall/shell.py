@@ -39,11 +39,13 @@ class Command(list[str]):
     """One simple command: its words, without redirections and leading assignments.
 
     `stdin` is what it is fed, where the text says so (here-document, here-string, `echo` before the pipe), else None.
+    `chained` says that it ran only because the command before it succeeded (`&&`).
     """
 
-    def __init__(self, words: list[str], stdin: str | None = None) -> None:
+    def __init__(self, words: list[str], stdin: str | None = None, chained: bool = False) -> None:
         super().__init__(words)
         self.stdin = stdin
+        self.chained = chained
 
 
 def commands(text: str) -> Iterator[Command]:
@@ -74,13 +76,13 @@ def _resolved(found: list[Simple], functions: dict[str, list[Simple]], depth: in
             simple.stdin = printed(simple.source)
         words = _unwrapped(simple.words)
         if depth >= DEPTH:
-            yield Command(words, simple.stdin)
+            yield Command(words, simple.stdin, simple.chained)
         elif (body := functions.pop(words[0], None)) is not None:
             yield from _resolved(body, functions, depth + 1)
         elif (script := _script(words, simple.stdin)) is not None:
             yield from _commands(script, depth + 1)
         else:
-            yield Command(words, simple.stdin)
+            yield Command(words, simple.stdin, simple.chained)
 
 
 def _unwrapped(words: list[str]) -> list[str]:

@@ -48,14 +48,19 @@ class _Redirect(NamedTuple):
 
 
 class Simple:
-    """A simple command while it is read. `source` is the command before the pipe; `dropped` is no command at all."""
+    """A simple command while it is read.
 
-    __slots__ = ("dropped", "source", "stdin", "words")
+    `source` is the command before the pipe; `chained` says that it runs only if the one before it succeeded;
+    `dropped` that it is no command at all.
+    """
 
-    def __init__(self, source: Simple | None = None) -> None:
+    __slots__ = ("chained", "dropped", "source", "stdin", "words")
+
+    def __init__(self, source: Simple | None = None, chained: bool = False) -> None:
         self.words: list[str] = []
         self.stdin: str | None = None
         self.source = source
+        self.chained = chained
         self.dropped = False
 
 
@@ -106,7 +111,8 @@ class Parser:
             else:
                 piped = item in ("|", "|&") and command.words and not command.dropped
                 self._finish(command)
-                command = Simple(command if piped else None)
+                chained = item == "&&" or (item == "\n" and command.chained and not command.words)
+                command = Simple(command if piped else None, chained)
         self._finish(command)
         return None
 
