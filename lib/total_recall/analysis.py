@@ -183,6 +183,8 @@ def _stems(word: str) -> list[str]:
             if not any(letter in "aeiouy" for letter in stem):
                 continue
             stems.append(stem)
+            if stem.endswith("y"):
+                stems.append(stem[:-1])
             if len(stem) > 3 and stem[-1] == stem[-2]:
                 stems.append(stem[:-1])
     return stems

@@ -131,10 +131,11 @@ class _NotAQuery(Exception):
     pass
 
 
-def parse(text: str, *, strict: bool = False) -> Query:
+def parse(text: str, *, strict: bool = False, stop_words: bool = True) -> Query:
     """What the person's words ask for.
 
-    Raises Empty for a blank query and, with `strict`, BadQuery for one that does not parse.
+    With `stop_words` the words that say nothing are left out. Raises Empty for a blank query and, with `strict`,
+    BadQuery for one that does not parse.
     """
     if not text.strip():
         raise Empty("the query is empty - name at least one word to look for")
@@ -152,7 +153,7 @@ def parse(text: str, *, strict: bool = False) -> Query:
         if not plain.clauses:
             return Query(text, root, literal=True)
         problem, root = problem or "nothing is left to look for", plain
-    root = _without_stop_words(root)
+    root = _without_stop_words(root) if stop_words else root
     root, dropped = _at_most(root)
     return Query(text, root, problem, dropped)
 
