@@ -1,0 +1,31 @@
+"""tr-mcp: the MCP server on standard input and output."""
+
+from __future__ import annotations
+
+import sys
+
+from ..command import Failure, Run, complain, executable, harness_option, options
+from ..stores.registry import HARNESSES
+
+
+@executable("tr-mcp")
+@options(harness_option)
+def main(run: Run, harnesses: tuple[str, ...]) -> int | None:
+    """Serve the sessions of coding agents to an agent, by the Model Context Protocol on stdin and stdout."""
+    names = harnesses or _named(run, "TR_HARNESS") or _named(run, "HARNESS")
+    if sys.stdin is not None and sys.stdin.isatty():
+        complain(run.name, "waiting for an MCP client on standard input - see man tr-mcp for how to register it")
+
+    from mcp_wrapper.server import serve
+
+    serve(tuple(dict.fromkeys(names)))
+    return None
+
+
+def _named(run: Run, variable: str) -> tuple[str, ...]:
+    """The harnesses that an environment variable names. Raises Failure for one that is not known."""
+    names = tuple(run.environ.get(variable, "").replace(",", " ").split())
+    for name in names:
+        if name not in HARNESSES:
+            raise Failure(f"unknown harness {name!r} in ${variable} - known: {', '.join(HARNESSES)}")
+    return names
