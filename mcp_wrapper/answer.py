@@ -75,7 +75,7 @@ def failure(tool: Tool, ended: Ended, printed: bool) -> str | None:
     if ended.stopped == "time":
         return f"no answer within {tool.seconds} seconds, so the command was stopped - narrow the request, or try again"
     if ended.status < 0:
-        return f"the command was killed by {signal.strsignal(-ended.status) or -ended.status}"
+        return f"the command was killed by signal {-ended.status} ({signal.strsignal(-ended.status)})"
     if ended.status == 0 or (printed and (ended.status == UNREAD or (ended.status == 1 and tool.may_miss))):
         return None
     said = sentences(tool, ended)
