@@ -19,7 +19,7 @@ MARKER = "--- [EOF-TRUNCATED] ---"
 
 SERVER = f"""
 import sys
-sys.path[:0] = [{str(ROOT / "lib")!r}, {str(ROOT)!r}]
+sys.path.insert(0, {str(ROOT / "lib")!r})
 from total_recall.commands.mcp import main
 main()
 """

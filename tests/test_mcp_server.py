@@ -10,11 +10,7 @@ from pathlib import Path
 import pytest
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
-from total_recall import __version__
-
-from mcp_wrapper.server import INSTRUCTIONS, mended
-from mcp_wrapper.tools import TABLE, tools
-from tests.mcp_client import (
+from mcp_client import (
     ECHO,
     FLOOD,
     MARKER,
@@ -27,6 +23,10 @@ from tests.mcp_client import (
     report,
     wait_for,
 )
+from total_recall import __version__
+
+from mcp_wrapper.server import INSTRUCTIONS, mended
+from mcp_wrapper.tools import TABLE, tools
 
 
 def environment(folder):

@@ -1,22 +1,23 @@
 """The table of tools: what a model is told, what is refused and how, and the command line of a call."""
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
 
 import jsonschema
 import pytest
+from mcp_client import RAW_MINIMUM, ROOT
 from total_recall.record import CLASSES
 from total_recall.stores.registry import HARNESSES
 from total_recall.stores.tools import OWN_TOOLS
 
 from mcp_wrapper.fields import MOST_CHARACTERS, MOST_INTEGER, Refused
 from mcp_wrapper.tools import TABLE, tools
-from tests.mcp_client import RAW_MINIMUM, ROOT
 
 ALL = tools()
 FIELDS = [(tool.name, field) for tool in ALL.values() for field in tool.fields]
-SESSION_TOOLS = ["profile_session", "extract_messages", "extract_user_messages", "extract_by_type", "todo_history", "message_context", "summary_cache", "summarise_from", "cache_delete_latest", "prior_period_summary"]
 WINDOW_TOOLS = {
     "list_sessions": 240,
     "extract_qa_pairs": 48,
@@ -423,3 +424,33 @@ def test_a_commands_sentence_is_told_in_the_tools_own_terms():
     assert ALL["extract_messages"].reworded(said) == (
         "even one record exceeds `max_bytes` (9) - raise `max_bytes`, or set `max_record_bytes`; --other stays"
     )
+
+
+# -- the man page ------------------------------------------------------------------------------------------------------
+
+
+def page():
+    return (ROOT / "man" / "man1" / "tr-mcp.1").read_text()
+
+
+def test_the_page_has_the_table():
+    rows = re.findall(r"^\.It Cm (\S+) Ta Nm (\S+)$", page(), re.MULTILINE)
+
+    assert rows == [(tool.name, tool.command) for tool in TABLE]
+
+
+def test_the_page_registers_the_server_under_its_name_in_every_harness():
+    opencode, vibe, claude, codex = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed$", page(), re.MULTILINE | re.DOTALL)
+
+    assert json.loads(opencode)["mcp"]["total-recall"]["command"] == ["tr-mcp"]
+    [server] = tomllib.loads(vibe)["mcp_servers"]
+    assert (server["name"], server["transport"], server["command"]) == ("total-recall", "stdio", "tr-mcp")
+    assert json.loads(claude)["mcpServers"]["total-recall"]["command"] == "tr-mcp"
+    assert tomllib.loads(codex)["mcp_servers"]["total-recall"]["command"] == "tr-mcp"
+
+
+def test_the_time_limits_that_the_page_sets_are_those_of_the_slowest_tool():
+    slowest = max(tool.seconds for tool in TABLE)
+
+    assert set(re.findall(r"tool_timeout_sec = (\d+)", page())) == {str(slowest)}
+    assert f'"timeout": {slowest}000' in page()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ..command import Failure, Run, complain, executable, harness_option, options
@@ -16,6 +17,7 @@ def main(run: Run, harnesses: tuple[str, ...]) -> int | None:
     if sys.stdin is not None and sys.stdin.isatty():
         complain(run.name, "waiting for an MCP client on standard input - see man tr-mcp for how to register it")
 
+    _find_wrapper()
     from mcp_wrapper.server import serve
 
     serve(tuple(dict.fromkeys(names)))
@@ -29,3 +31,10 @@ def _named(run: Run, variable: str) -> tuple[str, ...]:
         if name not in HARNESSES:
             raise Failure(f"unknown harness {name!r} in ${variable} - known: {', '.join(HARNESSES)}")
     return names
+
+
+def _find_wrapper() -> None:
+    """In a checkout mcp_wrapper stands beside lib/; installed, it stands beside total_recall."""
+    root = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+    if os.path.isfile(os.path.join(root, "mcp_wrapper", "server.py")):
+        sys.path.append(root)
