@@ -158,7 +158,7 @@ def _session(record: Record, page: Page) -> Iterator[str]:
     wide = page.width >= _NARROW or page.markdown
     if not wide:
         session = session[-12:]  # any part of an id names its session
-    room = page.width - (16 + 8 + max(9, len(counts)) + width_of(session) + 2 * (5 if wide else 4))
+    room = page.width - (16 + 8 + 9 + (36 if wide else 12) + 2 * (5 if wide else 4))
     home = max(12, room // 3) if wide else 0
     columns = [
         ("UPDATED", 16, _moment(record["end_time"])),
