@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import orjson
@@ -33,13 +32,13 @@ class Text(NamedTuple):
     failed: bool = False
 
 
-async def answered(tool: Tool, call: Call, environ: Mapping[str, str]) -> Text:
+async def answered(tool: Tool, call: Call) -> Text:
     """Run the command of a checked call and make the result of it."""
     prune()
     spool = Spool(call.max_bytes, report_name(tool.name, call.scope))
     text = None
     try:
-        text = await _answered(tool, call, spool, environ)
+        text = await _answered(tool, call, spool)
     except OSError as error:
         text = Text(f"{tool.name}: {tool.command} cannot be run: {error.strerror or error}", failed=True)
     finally:
@@ -50,11 +49,11 @@ async def answered(tool: Tool, call: Call, environ: Mapping[str, str]) -> Text:
     return text
 
 
-async def _answered(tool: Tool, call: Call, spool: Spool, environ: Mapping[str, str]) -> Text:
+async def _answered(tool: Tool, call: Call, spool: Spool) -> Text:
     path = child.executable(tool.command)
     if not os.path.exists(path):
         return Text(f"{tool.name}: {path} is missing - install total-recall again", failed=True)
-    ended = await child.run(tool.command, call.words, spool.take, tool.seconds, environ)
+    ended = await child.run(tool.command, call.words, spool.take, tool.seconds)
     if why := failure(tool, ended, printed=spool.written > 0):
         return Text(f"{tool.name}: {why}", failed=True)
     notes = sentences(tool, ended) if ended.status == UNREAD else []
@@ -63,7 +62,7 @@ async def _answered(tool: Tool, call: Call, spool: Spool, environ: Mapping[str, 
         return Text(cut.text)
     spool.close()
     note = f"{_KEPT}; the command was stopped when it had printed this much" if ended.stopped else _KEPT
-    histogram = await _histogram(spool.path, environ) if spool.path else ""
+    histogram = await _histogram(spool.path) if spool.path else ""
     returned = len(cut.text.removesuffix("\n").encode())
     return Text(cut.text + marker(tool.name, returned, spool, note, histogram))
 
@@ -127,7 +126,7 @@ def _noted(notes: list[str], room: int) -> str:
     return text
 
 
-async def _histogram(path: str, environ: Mapping[str, str]) -> str:
+async def _histogram(path: str) -> str:
     """Where the bytes of an overflow file are, as tr-histogram draws it; its head repeats our facts and is left out."""
     drawn = bytearray()
 
@@ -136,7 +135,7 @@ async def _histogram(path: str, environ: Mapping[str, str]) -> str:
         return len(drawn) < HISTOGRAM_BYTES
 
     try:
-        ended = await child.run("tr-histogram", ["--", path], take, HISTOGRAM_SECONDS, environ)
+        ended = await child.run("tr-histogram", ["--", path], take, HISTOGRAM_SECONDS)
     except OSError as error:
         return f"histogram unavailable: {error.strerror or error}"
     if ended.status or ended.stopped == "time":

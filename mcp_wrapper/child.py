@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from subprocess import DEVNULL, PIPE
 from typing import NamedTuple
 
@@ -37,9 +37,7 @@ def executable(name: str) -> str:
     return os.path.join(os.path.dirname(os.path.realpath(sys.argv[0])), name)
 
 
-async def run(
-    name: str, words: list[str], take: Callable[[bytes], bool], seconds: float, environ: Mapping[str, str] | None = None
-) -> Ended:
+async def run(name: str, words: list[str], take: Callable[[bytes], bool], seconds: float) -> Ended:
     """Run an executable of ours and hand its output to `take`, chunk by chunk, until that returns False.
 
     However this ends, cancellation included, the process and its descendants are gone. Raises OSError when it cannot
@@ -49,9 +47,7 @@ async def run(
         # A session, and so a process group, of its own; the same Python; nothing to read.
         argv = [sys.executable, executable(name), *words]
         with anyio.CancelScope(shield=True):
-            process = await anyio.open_process(
-                argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=environ, start_new_session=True
-            )
+            process = await anyio.open_process(argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True)
         _running.add(process.pid)
         try:
             return await _read(process, take, seconds)

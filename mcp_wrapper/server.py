@@ -67,7 +67,6 @@ def server(bound: Sequence[str] = ()) -> Server:
     """A server for the harnesses named, or for all."""
     table = tools(bound)
     listed = [described(tool) for tool in table.values()]
-    environ = {**os.environ, "TR_HARNESS": ",".join(bound)} if bound else dict(os.environ)
 
     async def list_tools(context: ServerRequestContext, request: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=listed)
@@ -82,7 +81,7 @@ def server(bound: Sequence[str] = ()) -> Server:
             return result(Text(f"{tool.name}: {refusal}", failed=True))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_progress, context.session, tool.name)
-            text = await answered(tool, call, environ)
+            text = await answered(tool, call)
             tasks.cancel_scope.cancel()
         return result(text)
 

@@ -33,7 +33,8 @@ class Tool(NamedTuple):
     `options` are always given, `operands` makes what follows `--`, `arrange` refuses values that do not go together
     and puts the others into the command's terms. `shape` says what the command prints: `document` (one JSON value,
     never torn), `lines` (cut after a whole line) or `bounded` (lines that it holds to max_bytes itself). Where
-    `may_miss`, status 1 means that nothing matched. `seconds` is the time limit.
+    `may_miss`, status 1 means that nothing matched. `bound` are the harnesses that the server is for, where it is not
+    for all. `seconds` is the time limit.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Tool(NamedTuple):
     shape: str = "lines"
     may_miss: bool = False
     takes_harness: bool = True
+    bound: tuple[str, ...] = ()
     seconds: int = 120
     read_only: bool = True
     destructive: bool = False
@@ -81,6 +83,8 @@ class Tool(NamedTuple):
         if self.arrange:
             self.arrange(values)
         words = [word for name, field in self.fields.items() for word in field.words(values[name])]
+        if self.takes_harness and not values.get("harness"):
+            words += [f"--harness={name}" for name in self.bound]
         return Call([*words, *self.options, "--", *self.operands(values)], values.get("max_bytes", REPORT_BYTES), scope)
 
     def reworded(self, sentence: str) -> str:

@@ -20,14 +20,15 @@ def tools(bound: Sequence[str] = ()) -> dict[str, Tool]:
     Where there is a choice, every tool that reads sessions takes the harness as a field.
     """
     harnesses = tuple(bound) or HARNESSES
-    if len(harnesses) == 1:
-        return {tool.name: tool for tool in TABLE}
     advice = f"pass one of {'|'.join(harnesses)}, or omit it for all"
     field = Field("string", "Only this harness. Empty = all.", advice, "--harness", choices=harnesses)
-    return {
-        tool.name: tool._replace(fields={**tool.fields, "harness": field}) if tool.takes_harness else tool
-        for tool in TABLE
-    }
+    found = {}
+    for tool in TABLE:
+        fields = tool.fields
+        if len(harnesses) > 1 and tool.takes_harness and tool.name != "harness":
+            fields = {**fields, "harness": field}
+        found[tool.name] = tool._replace(fields=fields, bound=tuple(bound))
+    return found
 
 
 def _join_terms(values: Values) -> None:
@@ -134,7 +135,6 @@ TABLE = (
         {},
         options=("--envelope",),
         shape="document",
-        takes_harness=False,
     ),
     Tool(
         "list_sessions",

@@ -26,8 +26,8 @@ main()
 
 # Prints how it was called.
 ECHO = """
-import json, os, sys
-print(json.dumps({"argv": sys.argv[1:], "harness": os.environ.get("TR_HARNESS"), "stdin": sys.stdin.read()}))
+import json, sys
+print(json.dumps({"argv": sys.argv[1:], "stdin": sys.stdin.read()}))
 """
 
 FLOOD = "for n in range(5000): print('line', n)"

@@ -32,7 +32,7 @@ def call(name, **arguments):
     """The text of a tool's result; the tool's time limit is `seconds`."""
     tool = tools()[name]._replace(seconds=arguments.pop("seconds", 60))
     checked = tool.call({**RAW_MINIMUM.get(name, {}), **arguments})
-    return anyio.run(answered, tool, checked, dict(os.environ))
+    return anyio.run(answered, tool, checked)
 
 
 # -- what an exit status means -----------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def cancel_once(path, name):
 
     async def cancelled():
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(answered, tool, tool.call({}), dict(os.environ))
+            tasks.start_soon(answered, tool, tool.call({}))
             with anyio.fail_after(60):
                 while not (path.exists() and path.read_text()):
                     await anyio.sleep(0.01)
@@ -407,11 +407,11 @@ def test_no_descriptor_is_left_open(stand_ins):
 
     async def several():
         tool = tools()["todo_history"]
-        await answered(tool, tool.call({}), dict(os.environ))
+        await answered(tool, tool.call({}))
         before = count()
         stand_ins.does("tr-todo", FLOOD)
         for _ in range(5):
-            await answered(tool, tool.call({}), dict(os.environ))
+            await answered(tool, tool.call({}))
         await anyio.sleep(0.1)
         return count() - before
 

@@ -114,8 +114,11 @@ def test_a_server_for_all_stores_takes_the_harness_wherever_sessions_are_read():
     assert "--harness=vibe" in words("list_sessions", harness="vibe")
 
 
-def test_a_server_for_one_harness_takes_no_harness():
-    assert all("harness" not in tool.fields for tool in tools(["vibe"]).values())
+def test_a_server_for_one_harness_takes_no_harness_and_passes_its_own():
+    for name, tool in tools(["vibe"]).items():
+        assert "harness" not in tool.fields
+        passed = [word for word in tool.call(RAW_MINIMUM.get(name, {})).words if word.startswith("--harness")]
+        assert passed == ([] if name == "line_histogram" else ["--harness=vibe"])
 
 
 def test_a_server_for_two_harnesses_offers_these_two():
@@ -124,6 +127,8 @@ def test_a_server_for_two_harnesses_offers_these_two():
     assert found.schema()["properties"]["harness"]["enum"] == ["vibe", "codex"]
     with pytest.raises(Refused, match=r"vibe\|codex"):
         found.call({"harness": "claude"})
+    assert found.call({}).words[-5:-3] == ["--harness=vibe", "--harness=codex"]
+    assert [word for word in found.call({"harness": "codex"}).words if "harness" in word] == ["--harness=codex"]
 
 
 def test_the_table_can_be_read_without_the_protocol():
