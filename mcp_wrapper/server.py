@@ -144,5 +144,14 @@ async def _end_by_signal() -> None:
 
 
 def serve(bound: Sequence[str] = ()) -> None:
-    """Speak MCP on standard input and output until the client closes them."""
-    anyio.run(partial(_serve, bound))
+    """Speak MCP on standard input and output until the client closes them.
+
+    Raises OSError when standard output cannot be written.
+    """
+    try:
+        anyio.run(partial(_serve, bound))
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

@@ -6,11 +6,13 @@ from functools import partial
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp_client import FLOOD, RAW_MINIMUM, StandIns, gone, report, wait_for
 
-from mcp_wrapper import child
+from mcp_wrapper import answer, child
 from mcp_wrapper.answer import answered
-from mcp_wrapper.overflow import MARKER, MARKER_BYTES
+from mcp_wrapper.overflow import MARKER, MARKER_BYTES, Spool
 from mcp_wrapper.tools import tools
 
 HISTOGRAM = """
@@ -178,6 +180,26 @@ sys.exit(3)
     assert len(head.encode()) <= most
     assert head.startswith("line 0\n")
     assert most < 100 or " more\n" in head
+
+
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=40), st.sampled_from([b"\n", b"\xff\n", f"{MARKER}\n".encode()])), max_size=12
+    ),
+    st.lists(st.text(max_size=40), max_size=30),
+    st.integers(1, 300),
+    st.booleans(),
+)
+def test_an_answer_and_its_notes_are_together_within_the_bound(chunks, notes, most, bounded):
+    spool = Spool(most, "property_all")
+    spool.unkept = "no file for a property test"
+    for chunk in chunks:
+        spool.take(chunk)
+
+    text, is_cut = answer._lines(spool, notes, bounded)
+
+    assert len(text.encode("utf-8", "replace")) <= most
+    assert not is_cut or text == "" or text.endswith("\n")
 
 
 # -- floods ------------------------------------------------------------------------------------------------------------

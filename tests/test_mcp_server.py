@@ -316,6 +316,28 @@ def test_a_server_that_ends_leaves_no_command_behind(stand_ins, home, tmp_path, 
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("redirection", "status", "said"),
+    [
+        ("<&-", 2, "standard input or output is closed"),
+        (">&-", 2, "standard input or output is closed"),
+        ("> /dev/full", 5, "No space left on device"),
+        ("| true", 141, ""),
+    ],
+)
+def test_a_server_that_cannot_speak_ends_with_a_sentence(stand_ins, home, redirection, status, said):
+    ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    line = f"(sleep 0.2; echo '{ping}') | {sys.executable} {stand_ins.folder / 'tr-mcp'} {redirection}"
+    line = line if "<" not in redirection else line.partition(" | ")[2]
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"], env=environment(home), capture_output=True, text=True
+    )
+
+    assert done.returncode == status
+    assert said in done.stderr
+    assert done.stderr.count("\n") == bool(said)
+
+
 def test_help_and_version_are_answered_without_the_protocol(stand_ins):
     for option, said in (("--version", f"tr-mcp {__version__}\n"), ("--help", "Usage: tr-mcp")):
         code = f"import sys; sys.argv = ['tr-mcp', {option!r}]; sys.modules['mcp'] = None\n{SERVER}"

@@ -6,6 +6,7 @@ import os
 import sys
 
 from ..command import Failure, Run, complain, executable, harness_option, options
+from ..output import die_of_sigpipe
 from ..stores.registry import HARNESSES
 
 
@@ -14,13 +15,18 @@ from ..stores.registry import HARNESSES
 def main(run: Run, harnesses: tuple[str, ...]) -> int | None:
     """Serve the sessions of coding agents to an agent, by the Model Context Protocol on stdin and stdout."""
     names = harnesses or _named(run, "TR_HARNESS") or _named(run, "HARNESS")
-    if sys.stdin is not None and sys.stdin.isatty():
+    if sys.stdin is None or sys.stdout is None:
+        raise Failure("standard input or output is closed - an MCP client holds both")
+    if sys.stdin.isatty():
         complain(run.name, "waiting for an MCP client on standard input - see man tr-mcp for how to register it")
 
     _find_wrapper()
     from mcp_wrapper.server import serve
 
-    serve(tuple(dict.fromkeys(names)))
+    try:
+        serve(tuple(dict.fromkeys(names)))
+    except BrokenPipeError:
+        die_of_sigpipe()
     return None
 
 
