@@ -22,7 +22,7 @@ from ..notices import Notices, Unreadable
 from ..record import Record
 from ._codex_items import about_thread, mapping, string
 from ._jsonl import open_regular, open_session, parse
-from .base import Reference, Remember
+from .base import Memory, Reference
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _IDS = re.compile(rf"({_UUID})(?:_({_UUID}))?$")
@@ -104,7 +104,7 @@ class Heads:
     `copied` is added where the second line is another thread's session_meta: what follows was copied from that one.
     """
 
-    def __init__(self, root: str, remember: Remember) -> None:
+    def __init__(self, root: str, remember: Memory) -> None:
         self._root = root
         self._remember = remember
         self._known: dict[str, list[Any]] = {}

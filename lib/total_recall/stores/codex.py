@@ -14,7 +14,7 @@ from ._codex_items import string
 from ._codex_lines import Line, unwrapped
 from ._codex_walk import Walk
 from ._jsonl import Lines
-from .base import Entry, Place, Reference, Remember, State, Store, newest_first, recomputed
+from .base import Entry, Memory, Place, Reference, State, Store, newest_first
 
 _ROOT = "TOTAL_RECALL_CODEX_ROOT"
 
@@ -43,11 +43,11 @@ class Codex(Store):
 
     harness = "codex"
 
-    def __init__(self, place: Place, notices: Notices, remember: Remember = recomputed) -> None:
+    def __init__(self, place: Place, notices: Notices, remember: Memory | None = None) -> None:
         super().__init__(place, notices, remember)
         self._home = os.path.dirname(self.root)
         self._archive = os.path.join(self._home, "archived_sessions")
-        self._heads = Heads(self.root, remember)
+        self._heads = Heads(self.root, self.remember)
         self._head: dict[str, Record] = {}
         self._names: dict[str, str] | None = None
         self._by_rollout: dict[str, tuple[Reference, int]] | None = None

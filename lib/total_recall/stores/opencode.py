@@ -18,7 +18,7 @@ from ._opencode_json import Tree
 from ._opencode_parts import HARNESS
 from ._opencode_rows import END, Session, Source, json_object, place
 from ._opencode_walk import Walk, fresh_state
-from .base import Entry, Place, Reference, Remember, State, Store, Tally, newest_first, recomputed, stamp
+from .base import Entry, Memory, Place, Reference, State, Store, Tally, newest_first, stamp
 
 _SINGLY = 8  # so many signatures are asked for one by one before those of all sessions are read at once
 
@@ -28,7 +28,7 @@ class OpenCode(Store):
 
     harness = HARNESS
 
-    def __init__(self, place: Place, notices: Notices, remember: Remember = recomputed) -> None:
+    def __init__(self, place: Place, notices: Notices, remember: Memory | None = None) -> None:
         super().__init__(place, notices, remember)
         self._listed: dict[str, Reference] = {}
         self._signatures: dict[str, tuple[Any, ...]] = {}
