@@ -74,7 +74,7 @@ def examples():
                 yield pytest.param(text, id=f"{page.name}: {text[:60]}")
 
 
-@pytest.mark.parametrize("line", examples())
+@pytest.mark.parametrize("line", list(examples()))
 def test_an_example_of_a_page_runs(line, environment, tmp_path):
     if shutil.which("jq") is None and "jq " in line:
         pytest.skip("jq is not installed")

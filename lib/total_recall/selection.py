@@ -81,10 +81,12 @@ class Sessions:
         """The session with the latest end time. Raises NoSession."""
         best: tuple[float, Store, Reference] | None = None
         for store, session in self.all():
-            # A file is never older than its last record, so nothing later can follow.
+            # A file is never older than its last record, so nothing later can follow. A session without any time
+            # (nothing but a title in it, say) is the last to be meant.
             if best and session.updated < best[0]:
                 break
-            moment = recency(store.row(session, now), session, now)
+            row = store.row(session, now)
+            moment = recency(row, session, now) if row["end_time"] else 0.0
             if best is None or moment > best[0]:
                 best = (moment, store, session)
         if best is None:

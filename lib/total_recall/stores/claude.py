@@ -1,0 +1,210 @@
+"""Claude Code: one JSON Lines transcript a session, below `~/.claude/projects/`.
+
+The stream is the transcript's lines in the order of writing. Messages are `user`, `assistant`, slash commands that
+newer versions write as `system` records, and prompts queued while the model worked, which are only attachments;
+everything else is bookkeeping, most of it copies of what was sent to the model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+import orjson
+
+from ..notices import Notices, Unreadable
+from ..record import Record
+from ._claude_branches import abandoned
+from ._claude_copies import Repeats
+from ._claude_files import SUFFIX, head, is_record, transcripts
+from ._claude_records import Reader
+from ._claude_titles import custom_title, summaries, summary_title
+from ._jsonl import Lines, open_regular, parse
+from .base import Entry, Memory, Place, Reference, State, Store
+
+_BLANK_BYTES = 4096
+
+
+class Claude(Store):
+    """The store of Claude Code, versions 1.0 to 2.1."""
+
+    harness = "claude"
+
+    def __init__(self, place: Place, notices: Notices, remember: Memory | None = None) -> None:
+        super().__init__(place, notices, remember)
+        self._projects: dict[str, list[str]] = {}
+        self._summaries: dict[str, dict[str, str]] = {}
+
+    @classmethod
+    def locate(cls, environ: Mapping[str, str]) -> Place | None:
+        """`TOTAL_RECALL_CLAUDE_ROOT` names the folder of projects, or one of transcripts."""
+        variable = "TOTAL_RECALL_CLAUDE_ROOT"
+        named = environ.get(variable, "").strip()
+        if not named:
+            base = environ.get("CLAUDE_CONFIG_DIR") or (
+                os.path.join(environ["HOME"], ".claude") if environ.get("HOME") else ""
+            )
+            if not base:
+                return None
+            root = os.path.join(base, "projects")
+        else:
+            root = os.path.abspath(named)
+        return Place(root, variable, bool(named), os.path.join(os.path.dirname(root), ".tantivy"))
+
+    def sessions(self, since: float = 0.0, directory: str = "") -> list[Reference]:
+        """All transcripts, sub-agents' too; where they were written is known only from their records."""
+        if not self.exists():
+            return []
+        return transcripts(self.root, since, self.notices, self.harness)
+
+    def parent(self, session: Reference) -> str | None:
+        """From the folder it lies in, or from the first record of what 2.0 wrote beside its sessions."""
+        if session.key is not None:
+            return str(session.key)
+        if not session.session_id.startswith("agent-"):
+            return None
+        found = head(session.path, self.remember)["session_id"]
+        return found if found != session.session_id else None
+
+    def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
+        """One entry a line, or a record recovered from a damaged one."""
+        if "copied" not in state:
+            state["copied"] = self._origins(session)
+        repeats = Repeats(session.path, state)
+        reader = Reader(session, state, repeats)
+        offset, number = state.setdefault("offset", 0), state.setdefault("lines", 0)
+        lines = Lines(session.path, self.notices, is_record, offset=offset, number=number, whole=whole)
+        try:
+            for start, length, line, record in _placed(lines, state):
+                entry = reader.entry(start, length, line, record)
+                if state["boundary"] is not None and not whole and _is_last(session.path, lines.offset):
+                    entry.messages += reader.unfinished()
+                yield entry
+        finally:
+            repeats.close()
+
+    def entry_at(self, session: Reference, ref: Record) -> Entry | None:
+        """The entry of the line, with the one message that `ref` means; `ref["id"]`, where given, is its id.
+
+        What only the records before it tell (a result's tool, copies) is not known.
+        """
+        part = ref.get("part", 0)
+        reader = Reader(session, {"id": ref.get("id", 1) - 1 - part})
+        try:
+            for start, line, record in Lines(session.path, Notices(), is_record, offset=ref["offset"]):
+                if start != ref["offset"]:
+                    break
+                entry = reader.entry(start, ref["length"], line, record)
+                entry.messages = (entry.messages + reader.unfinished())[part : part + 1]
+                if entry.messages:
+                    return entry
+        except (FileNotFoundError, Unreadable):
+            pass
+        return None
+
+    def abandoned(self, session: Reference) -> list[list[int]]:
+        """The branches of the tree of records that a rewind left."""
+        return abandoned((_record(entry.line()), entry.messages) for entry in self.entries(session, {}))
+
+    def resume(self, row: Record) -> list[str]:
+        """A sub-agent cannot be reopened by itself: its session is."""
+        return ["claude", "--resume", row.get("parent_session_id") or row["session_id"]]
+
+    def describe(self, session: Reference, facts: Record) -> Record:
+        """The title is the one that Claude Code shows: given, else generated."""
+        about = facts["about"]
+        directories = about.get("directories") or [None]
+        return {
+            "title": self._title(session, about),
+            "directory": directories[0],
+            "directories": directories,
+            "git_branch": about.get("git_branch"),
+            "model": about.get("model"),
+            "origin": about.get("origin"),
+            "forked_from": about.get("forked_from"),
+        }
+
+    def _title(self, session: Reference, about: Record) -> str | None:
+        if session.session_id.startswith("agent-"):
+            return None
+        given = about["customTitle"] if "customTitle" in about else custom_title(session.path)
+        title = given or about.get("aiTitle")
+        if title:
+            return str(title)
+        folder = os.path.dirname(session.path)
+        if folder not in self._summaries:
+            self._summaries[folder] = summaries(self._project(folder), self.remember)
+        titles = self._summaries[folder]
+        return summary_title(session.path, titles, self.remember) if titles else None
+
+    def _origins(self, session: Reference) -> Record | None:
+        """The older sessions of the project that this one may have copied, in the form of `Copies`."""
+        if session.session_id.startswith("agent-"):
+            return None
+        mine = head(session.path, self.remember)
+        born = (mine["began"] or "", session.path)
+        forks, resumes = [], []
+        for path in self._project(os.path.dirname(session.path)):
+            other = head(path, self.remember)
+            older = ((other["began"] or "", path), path)
+            if older[0] >= born:
+                continue
+            if other["root"] is not None and other["root"] == mine["root"]:
+                forks.append(older)
+            elif other["response"] is not None and other["response"] == mine["response"]:
+                resumes.append(older)
+        if not forks and not resumes:
+            return None
+        origins = [[os.path.basename(path).removesuffix(SUFFIX), path] for _, path in sorted(forks or resumes)]
+        kind = "fork" if forks else "resume"
+        return {"kind": kind, "origins": origins, "places": [0] * len(origins), "own": 0}
+
+    def _project(self, folder: str) -> list[str]:
+        """The transcripts of sessions in one folder."""
+        if folder not in self._projects:
+            try:
+                with os.scandir(folder) as listing:
+                    names = sorted(entry.name for entry in listing if entry.name.endswith(SUFFIX))
+            except OSError:
+                names = []
+            self._projects[folder] = [os.path.join(folder, name) for name in names if not name.startswith("agent-")]
+        return self._projects[folder]
+
+
+def _placed(lines: Lines, state: State) -> Iterator[tuple[int, int, bytes, Record | None]]:
+    """(offset, length, line, record) of each line, with `state` saying how to go on behind it.
+
+    A damaged line may give several records; they share its offset and length.
+    """
+    begun, passed = lines.offset, state.setdefault("pieces", 0)
+    for start, line, record in lines:
+        if passed and start == begun:
+            passed -= 1
+            continue
+        length = len(line)
+        if 0 <= lines.offset - start - length <= 2:
+            state["pieces"], state["offset"], state["lines"] = 0, lines.offset, lines.number
+        else:
+            length = lines.offset - start
+            state["pieces"] = state["pieces"] + 1 if start == state["offset"] else 1
+            state["offset"], state["lines"] = start, lines.number - 1
+        yield start, length, line, record
+    state["pieces"], state["offset"], state["lines"] = 0, lines.offset, lines.number
+
+
+def _record(line: bytes) -> Record:
+    try:
+        value = orjson.loads(line)
+    except ValueError:
+        value = parse(line)
+    return value if isinstance(value, dict) else {}
+
+
+def _is_last(path: str, offset: int) -> bool:
+    """Whether nothing follows `offset` in a file."""
+    try:
+        with open_regular(path) as file:
+            file.seek(offset)
+            return not file.read(_BLANK_BYTES).strip()
+    except (OSError, Unreadable):
+        return True
