@@ -580,6 +580,34 @@ def test_an_encrypted_compaction_is_one_without_a_summary(tmp_path: Path) -> Non
     ]
 
 
+SUMMARY = {**answer("It went well."), "id": "msg_2"}
+COUNT = envelope("event_msg", {"type": "token_count", "info": None})
+LATE = envelope("event_msg", {"type": "item_completed", "item": {"type": "CommandExecution", "id": "call_1"}})
+COMPACTED = envelope("compacted", {"message": "A summary: It went well."})
+COMPLETE = envelope("event_msg", {"type": "task_complete", "last_agent_message": "It went well."})
+
+
+@pytest.mark.parametrize(
+    ("after", "classes"),
+    [
+        (COUNT + COMPACTED, ["compaction"]),
+        (COUNT + LATE + COMPACTED, ["compaction"]),
+        (COUNT, []),  # the file ends while the compaction is under way
+        (COUNT + COMPLETE, ["model-text"]),  # an answer whose UI item was lost
+        (COUNT + SAID, ["model-text", "model-text"]),
+        (COUNT + COMPLETE + COMPACTED, ["model-text", "compaction"]),
+    ],
+)
+def test_a_summary_is_told_from_an_answer(tmp_path: Path, after: bytes, classes: list[str]) -> None:
+    """The text of a compaction is no answer; an answer that no UI item shows stays one."""
+    shown = envelope("event_msg", {"type": "item_completed", "item": {"type": "AgentMessage", "id": "msg_1"}})
+    text = envelope("session_meta", {"id": OTHER}) + shown + envelope("response_item", SUMMARY) + after
+    put(tmp_path, OTHER, text)
+    codex = store_of(tmp_path)
+
+    assert [m["class"] for m in codex.messages(reference(codex, OTHER))] == classes
+
+
 def test_web_searches_and_local_shells_are_calls(tmp_path: Path) -> None:
     """The provider's own tools are calls with their action as arguments."""
     items = [

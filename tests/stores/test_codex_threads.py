@@ -10,6 +10,7 @@ import orjson
 import pytest
 from total_recall.stores.base import Tally
 from total_recall.stores.codex import Codex
+from total_recall.stores.tools import kind_of
 
 from tests.stores.codex_stores import FIXTURES, fixture_store, open_store, reference
 
@@ -324,3 +325,20 @@ def test_a_growing_thread_is_never_renumbered(tmp_path: Path, store: str, sessio
 
     assert len(part) == len(full)
     assert tally.counts == codex.facts(session)["counts"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("exec_command", "shell"),
+        ("container.exec", "shell"),
+        ("apply_patch", "write"),
+        ("view_image", "read"),
+        ("tool_search", "search"),
+        ("exec", None),
+        ("write_stdin", None),
+    ],
+)
+def test_tools_are_known_by_what_they_are_for(name: str, kind: str | None) -> None:
+    """A script of code mode is no shell command; looking for a tool is not looking into the web."""
+    assert kind_of("codex", name) == kind
