@@ -1,7 +1,7 @@
 """JSON Type Definition (RFC 8927): does a JSON value have the shape that a schema describes?
 
 Only what the RFC says, so that a schema means the same to any other implementation. (The one on PyPI, last released
-in 2020, refuses every schema with additionalProperties.) Values and schemas are Python's, as the JSON decoder gives them.
+in 2020, refuses every schema with additionalProperties.) Values and schemas are as the JSON decoder gives them.
 """
 
 from __future__ import annotations
