@@ -201,6 +201,11 @@ class Store:
         """
         return dict(facts["about"])
 
+    def text_files(self, session: Reference) -> tuple[str, ...]:
+        """The files in which every word of the session's texts stands as it is, so that a session can be passed over
+        by their bytes alone; none when that is not sure."""
+        return ()
+
     def history(self, session: Reference) -> Iterator[Record]:
         """The records that the session inherits by reference, oldest first; most harnesses copy instead."""
         return iter(())
