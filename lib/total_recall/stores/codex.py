@@ -70,6 +70,7 @@ class Codex(Store):
         return os.path.exists(self.root) or os.path.exists(self._archive)
 
     def sessions(self, since: float = 0.0, directory: str = "") -> list[Reference]:
+        """All threads, newest first. A file's first line, which has the id, is read when the file is new, then kept."""
         found = rollouts(self.root, self._archive, self.notices)
         self._head = self._heads.of(found)
         return newest_first(session for session in threads(self.harness, found, self._head) if session.updated >= since)
