@@ -16,9 +16,9 @@ from ..notices import Notices, Unreadable
 from ..record import Record
 from ._claude_branches import abandoned
 from ._claude_copies import Repeats
-from ._claude_files import SUFFIX, head, is_record, transcripts
+from ._claude_files import head, is_record, transcripts
+from ._claude_project import Project, custom_title
 from ._claude_records import Reader
-from ._claude_titles import custom_title, summaries, summary_title
 from ._jsonl import Lines, open_regular, parse
 from .base import Entry, Memory, Place, Reference, State, Store
 
@@ -32,8 +32,7 @@ class Claude(Store):
 
     def __init__(self, place: Place, notices: Notices, remember: Memory | None = None) -> None:
         super().__init__(place, notices, remember)
-        self._projects: dict[str, list[str]] = {}
-        self._summaries: dict[str, dict[str, str]] = {}
+        self._projects: dict[str, Project] = {}
 
     @classmethod
     def locate(cls, environ: Mapping[str, str]) -> Place | None:
@@ -69,7 +68,8 @@ class Claude(Store):
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         """One entry a line, or a record recovered from a damaged one."""
         if "copied" not in state:
-            state["copied"] = self._origins(session)
+            agent = session.session_id.startswith("agent-")
+            state["copied"] = None if agent else self._project(session).origins(session.path)
         repeats = Repeats(session.path, state)
         reader = Reader(session, state, repeats)
         offset, number = state.setdefault("offset", 0), state.setdefault("lines", 0)
@@ -128,46 +128,12 @@ class Claude(Store):
         if session.session_id.startswith("agent-"):
             return None
         given = about["customTitle"] if "customTitle" in about else custom_title(session.path)
-        title = given or about.get("aiTitle")
-        if title:
-            return str(title)
+        return given or about.get("aiTitle") or self._project(session).title(session.path)
+
+    def _project(self, session: Reference) -> Project:
         folder = os.path.dirname(session.path)
-        if folder not in self._summaries:
-            self._summaries[folder] = summaries(self._project(folder), self.remember)
-        titles = self._summaries[folder]
-        return summary_title(session.path, titles, self.remember) if titles else None
-
-    def _origins(self, session: Reference) -> Record | None:
-        """The older sessions of the project that this one may have copied, in the form of `Copies`."""
-        if session.session_id.startswith("agent-"):
-            return None
-        mine = head(session.path, self.remember)
-        born = (mine["began"] or "", session.path)
-        forks, resumes = [], []
-        for path in self._project(os.path.dirname(session.path)):
-            other = head(path, self.remember)
-            older = ((other["began"] or "", path), path)
-            if older[0] >= born:
-                continue
-            if other["root"] is not None and other["root"] == mine["root"]:
-                forks.append(older)
-            elif other["response"] is not None and other["response"] == mine["response"]:
-                resumes.append(older)
-        if not forks and not resumes:
-            return None
-        origins = [[os.path.basename(path).removesuffix(SUFFIX), path] for _, path in sorted(forks or resumes)]
-        kind = "fork" if forks else "resume"
-        return {"kind": kind, "origins": origins, "places": [0] * len(origins), "own": 0}
-
-    def _project(self, folder: str) -> list[str]:
-        """The transcripts of sessions in one folder."""
         if folder not in self._projects:
-            try:
-                with os.scandir(folder) as listing:
-                    names = sorted(entry.name for entry in listing if entry.name.endswith(SUFFIX))
-            except OSError:
-                names = []
-            self._projects[folder] = [os.path.join(folder, name) for name in names if not name.startswith("agent-")]
+            self._projects[folder] = Project(folder, self.remember)
         return self._projects[folder]
 
 
