@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import orjson
 
@@ -39,15 +40,11 @@ class Claude(Store):
         """`TOTAL_RECALL_CLAUDE_ROOT` names the folder of projects, or one of transcripts."""
         variable = "TOTAL_RECALL_CLAUDE_ROOT"
         named = environ.get(variable, "").strip()
-        if not named:
-            base = environ.get("CLAUDE_CONFIG_DIR") or (
-                os.path.join(environ["HOME"], ".claude") if environ.get("HOME") else ""
-            )
-            if not base:
-                return None
-            root = os.path.join(base, "projects")
-        else:
-            root = os.path.abspath(named)
+        home = environ.get("HOME")
+        base = environ.get("CLAUDE_CONFIG_DIR") or (os.path.join(home, ".claude") if home else "")
+        if not named and not base:
+            return None
+        root = os.path.abspath(named) if named else os.path.join(base, "projects")
         return Place(root, variable, bool(named), os.path.join(os.path.dirname(root), ".tantivy"))
 
     def sessions(self, since: float = 0.0, directory: str = "") -> list[Reference]:
@@ -88,16 +85,16 @@ class Claude(Store):
 
         What only the records before it tell (a result's tool, copies) is not known.
         """
-        part = ref.get("part", 0)
-        reader = Reader(session, {"id": ref.get("id", 1) - 1 - part})
+        part, piece = ref.get("part", 0), ref.get("piece", 0)
+        reader = Reader(session, {"id": ref.get("id", 1) - 1 - part, "pieces": piece + 1})
         try:
-            for start, line, record in Lines(session.path, Notices(), is_record, offset=ref["offset"]):
+            lines = Lines(session.path, Notices(), is_record, offset=ref["offset"])
+            for start, line, record in islice(lines, piece, piece + 1):
                 if start != ref["offset"]:
                     break
                 entry = reader.entry(start, ref["length"], line, record)
                 entry.messages = (entry.messages + reader.unfinished())[part : part + 1]
-                if entry.messages:
-                    return entry
+                return entry if entry.messages else None
         except (FileNotFoundError, Unreadable):
             pass
         return None
