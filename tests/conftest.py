@@ -5,46 +5,18 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import orjson
 import pytest
-
-ROOT = Path(__file__).parent.parent
-FIXTURES = ROOT / "tests" / "fixtures"
-
-# harness -> the fixture that the sample has of it, and where in it the store's root is
-SAMPLE = {
-    "opencode": ("opencode/main-1.18.33", "opencode"),
-    "vibe": ("vibe/legacy-2.18.4", "logs/session"),
-    "claude": ("claude", ".claude/projects"),
-    "codex": ("codex", ".codex/sessions"),
-}
-
-
-def store_environment(folder, harnesses=SAMPLE):
-    """The variables that point at stores copied into `folder`."""
-    return {f"TOTAL_RECALL_{name.upper()}_ROOT": str(folder / name / SAMPLE[name][1]) for name in harnesses}
-
-
-def isolated(home):
-    """An environment in which no live store can be reached."""
-    kept = {key: value for key, value in os.environ.items() if key in ("LANG", "TMPDIR", "PYTHONWARNINGS", "CI")}
-    return kept | {
-        "PATH": os.pathsep.join([str(ROOT / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "HOME": str(home),
-        "LC_ALL": "C.UTF-8",
-        "TZ": "UTC",
-        "TOTAL_RECALL_SANDBOX": "1",
-    }
+from sample import ROOT, copy_sample, isolated, store_environment
 
 
 @pytest.fixture(scope="session")
 def sample_stores(tmp_path_factory):
     """A folder with a copy of one real store of each harness; no test changes it."""
-    folder = tmp_path_factory.mktemp("sample")
-    for name, (fixture, _) in SAMPLE.items():
-        shutil.copytree(FIXTURES / fixture, folder / name, symlinks=True)
-    return folder
+    return copy_sample(tmp_path_factory.mktemp("sample"))
 
 
 @pytest.fixture
@@ -65,8 +37,6 @@ class Ran:
 
     @property
     def records(self):
-        import orjson
-
         return [orjson.loads(line) for line in self.out.splitlines()]
 
 
@@ -162,11 +132,7 @@ def _sample(session):
     """The sample stores for bats: copied once for the whole run."""
     folder = getattr(session, "_bats_sample", None)
     if folder is None:
-        import tempfile
-
-        folder = session._bats_sample = Path(tempfile.mkdtemp(prefix="total-recall-sample-"))
-        for name, (fixture, _) in SAMPLE.items():
-            shutil.copytree(FIXTURES / fixture, folder / name, symlinks=True)
+        folder = session._bats_sample = copy_sample(Path(tempfile.mkdtemp(prefix="total-recall-sample-")))
     return folder
 
 

@@ -8,32 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import orjson
 
+from . import report
 from .record import Record
+from .terminal import clean, fitted, flat, width_of
 
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)"  # OSC, DCS and other strings
-    r"|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]|\x9d.*?(?:\x07|\x9c|$)",
-    re.DOTALL,
-)
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c]")
 _NARROW = 110  # columns from which whole ids fit beside the rest
 _OUTPUT_LINES = 20
-
-
-def clean(text: str) -> str:
-    """`text` without terminal escapes, control characters (newline and tab stay) and bidi controls."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
-
-
-def flat(text: object) -> str:
-    """A value on one line."""
-    return " ".join(clean(str(text)).split()) if text is not None else ""
 
 
 class Page:
@@ -44,6 +29,7 @@ class Page:
         self.width = width or _terminal_width(environ)
         self.colour = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and not markdown
         self.last = ""
+        self._waiting: list[Record] = []
 
     def bold(self, text: str) -> str:
         """`text` in bold, where the terminal takes colour."""
@@ -58,6 +44,17 @@ class Page:
         new, self.last = self.last != kind, kind
         return new
 
+    def holds_back(self, hit: Record) -> Iterator[str]:
+        """A dialogue hit waits for the others of its session; those of another one are printed now."""
+        if self._waiting and self._waiting[-1]["session_id"] != hit["session_id"]:
+            yield from self.rest()
+        self._waiting.append(hit)
+
+    def rest(self) -> Iterator[str]:
+        """What was held back."""
+        waiting, self._waiting = self._waiting, []
+        return report.said(waiting)
+
 
 def _terminal_width(environ: Mapping[str, str]) -> int:
     if environ.get("COLUMNS", "").isdigit() and int(environ["COLUMNS"]) > 0:
@@ -71,17 +68,20 @@ def _terminal_width(environ: Mapping[str, str]) -> int:
     return 80
 
 
-def rendered(line: bytes, page: Page) -> Iterator[bytes]:
-    """The lines that stand for one line of input; a line that is none of our records is itself."""
-    try:
-        record = orjson.loads(line) if line.startswith(b"{") else None
-    except ValueError:
-        record = None
-    texts = _rendered(record, page) if isinstance(record, dict) else None
-    if texts is None:
-        yield clean(line.decode("utf-8", "replace")).encode()
-        return
-    for text in texts:
+def rendered(lines: Iterable[bytes], page: Page) -> Iterator[bytes]:
+    """The lines that stand for the lines of the input; one that is none of our records is itself."""
+    for line in lines:
+        line = line.rstrip(b"\n")
+        try:
+            record = orjson.loads(line) if line.startswith(b"{") else None
+        except ValueError:
+            record = None
+        texts = _rendered(record, page) if isinstance(record, dict) else None
+        if texts is None:
+            texts = iter((*page.rest(), clean(line.decode("utf-8", "replace"))))
+        for text in texts:
+            yield text.encode("utf-8", "replace")
+    for text in page.rest():
         yield text.encode("utf-8", "replace")
 
 
@@ -106,8 +106,17 @@ def _rendered(record: Record, page: Page) -> Iterator[str] | None:
         return _rendered(record["profile"], page)
     for keys, render in _KINDS:
         if all(key in record for key in keys):
-            return render(record, page)
+            waiting = () if render is _dialogue else tuple(page.rest())
+            return chain(waiting, _trusting(render, record, page))
     return None
+
+
+def _trusting(render: Callable[[Record, Page], Iterator[str]], record: Record, page: Page) -> Iterator[str]:
+    """The rendered record; one that has our keys but not our values is printed as it is."""
+    try:
+        yield from list(render(record, page))
+    except (TypeError, KeyError, ValueError, AttributeError):
+        yield flat(orjson.dumps(record).decode())
 
 
 def _envelope(record: Record, key: str, page: Page) -> Iterator[str]:
@@ -149,7 +158,7 @@ def _session(record: Record, page: Page) -> Iterator[str]:
     wide = page.width >= _NARROW or page.markdown
     if not wide:
         session = session[-12:]  # any part of an id names its session
-    room = page.width - (16 + 8 + max(9, len(counts)) + width_of(session) + 2 * (5 if wide else 4))
+    room = page.width - (16 + 8 + 9 + (36 if wide else 12) + 2 * (5 if wide else 4))
     home = max(12, room // 3) if wide else 0
     columns = [
         ("UPDATED", 16, _moment(record["end_time"])),
@@ -193,26 +202,6 @@ def _tail(text: str, width: int) -> str:
     while width_of(text) > width:
         text = "…" + text[2:]
     return text
-
-
-def width_of(text: str) -> int:
-    """How many columns of a terminal `text` takes."""
-    return len(text) if text.isascii() else sum(map(_column_count, text))
-
-
-def _column_count(character: str) -> int:
-    if unicodedata.category(character) in ("Cf", "Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def fitted(text: str, width: int) -> str:
-    """`text` in exactly `width` columns, cut with an ellipsis or filled with blanks."""
-    if width_of(text) > width:
-        while text and width_of(text) > width - 1:
-            text = text[:-1]
-        text += "…"
-    return text + " " * (width - width_of(text))
 
 
 # -- messages --------------------------------------------------------------------------------------------------
@@ -302,8 +291,68 @@ def call_line(call: Record, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
+# -- what happened, and what was found --------------------------------------------------------------------------
+
+
+def _dialogue(record: Record, page: Page) -> Iterator[str]:
+    return page.holds_back(record)
+
+
+def _pair(record: Record, page: Page) -> Iterator[str]:
+    lines = report.answered([record])
+    heading = next(lines)
+    if page.begins(f"pair {record['session_id']}"):
+        yield heading
+    yield from lines
+
+
+def _event(record: Record, page: Page) -> Iterator[str]:
+    status = record.get("status") or ""
+    columns = (
+        ("TIME", 16, _moment(record["ts"])),
+        ("ACTION", 11, record["action"]),
+        ("STATUS", 11, status if status != record["action"] else ""),
+        ("ID", 6, record["id"]),
+        ("TODO", 0, record["todo"]),
+    )
+    return _table("event", columns, page)
+
+
+def _hit(record: Record, page: Page) -> Iterator[str]:
+    if page.begins(f"hit {record['session_id']}"):
+        title = f"{flat(record['session_id'])}  {flat(record.get('title')) or '-'}"
+        yield f"## {title}" if page.markdown else page.bold(title)
+    role = str(record["role"]).upper() + (" (thinking)" if record["class"] == "reasoning" else "")
+    parts = (str(record["id"]), f"{record['score'] or 0:.2f}", _moment(record["ts"]), role, flat(record["snippet"]))
+    yield f"- {' | '.join(parts)}" if page.markdown else " | ".join(parts)
+
+
+def _indexed(record: Record, page: Page) -> Iterator[str]:
+    yield report.index_line(record)
+
+
+def _profile(record: Record, page: Page) -> Iterator[str]:
+    head = f"{flat(record['harness'])} {flat(record['session_id'])}"
+    yield f"# {head}" if page.markdown else page.bold(head)
+    yield f"{record['file_size']} bytes, {record['line_count']} records, {record['first_ts']} to {record['last_ts']}"
+    for title, counts in (("roles", record["role_counts"]), ("tools", record.get("tools") or {})):
+        yield f"{title}: " + ", ".join(f"{flat(name)} {count}" for name, count in counts.items())
+    for file in record.get("files") or ():
+        yield f"file: {flat(file['path'])} (read {file['reads']}, written {file['writes']})"
+    for event in record["interesting_events"]:
+        when = f"{event['id']:>6}  {_moment(event['ts'])}  {event['event_type']:<12}  "
+        yield when + flat(event["summary"])[: max(20, page.width - len(when))]
+    yield ""
+
+
 _KINDS: tuple[tuple[tuple[str, ...], Callable[[Record, Page], Iterator[str]]], ...] = (
     (("harness", "root", "shadow_root", "exists", "error", "newest", "sessions"), _store),
     (("harness", "session_id", "title", "file_size", "user_count", "end_time", "directory"), _session),
     (("harness", "session_id", "id", "role", "content", "ts"), _message),
+    (("session_id", "id", "ts", "who", "text"), _dialogue),
+    (("session_id", "id", "ts", "question", "answers"), _pair),
+    (("session_id", "id", "ts", "action", "todo"), _event),
+    (("session_id", "id", "ts", "snippet", "score"), _hit),
+    (("session_id", "docs", "status"), _indexed),
+    (("session_id", "role_counts", "interesting_events"), _profile),
 )

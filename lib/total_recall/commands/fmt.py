@@ -20,5 +20,5 @@ from ..render import Page, rendered
 def main(run: Run, form: str, width: int | None) -> int | None:
     """Print records from standard input for people; lines of any other kind pass through."""
     page = Page(form == "markdown", width, run.environ, sys.stdout is not None and sys.stdout.isatty())
-    write(text for line in run.stdin or () for text in rendered(line.rstrip(b"\n"), page))
+    write(rendered(run.stdin or (), page))
     return None

@@ -70,6 +70,8 @@ def main(
         write([_enveloped(list(found), limit, max_bytes, run)])
     else:
         write(_fitting(lines(islice(found, limit or None)), max_bytes))
+        if held_back := sum(1 for _ in found):
+            run.notices.say(f"TRUNCATED: {held_back} more sessions are held back by --limit {limit}")
     return None
 
 
