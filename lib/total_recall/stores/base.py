@@ -202,8 +202,10 @@ class Store:
         return dict(facts["about"])
 
     def text_files(self, session: Reference) -> tuple[str, ...]:
-        """The files in which every word of the session's texts stands as it is, so that a session can be passed over
-        by their bytes alone; none when that is not sure."""
+        """The files in which every word of the session's texts stands as it is; none when that is not sure.
+
+        By their bytes alone a complete search can then pass over the session.
+        """
         return ()
 
     def history(self, session: Reference) -> Iterator[Record]:
