@@ -19,7 +19,10 @@ import tantivy
 LONGEST = 64  # bytes of a token; the shortest line of base64 (PEM) is as long
 
 # Kana, Han, Hangul, Thai, Lao, Burmese, Khmer: scripts in which a word is not bounded by spaces, or not only.
-_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+_SPACELESS = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    r"\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _RUN = re.compile(f"[{_SPACELESS}]+")
 # From the second piece of an identifier to its end. Beginning with the rare thing, a capital, is what makes it fast.
 _TAIL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z0-9][A-Z])(?=[a-z]))[A-Za-z0-9]*")
@@ -100,9 +103,11 @@ def tokens(text: str) -> tuple[list[Token], list[Token]]:
     if not text.isascii():
         shown, places = _spaced_with_places(text)
     whole = []
-    for token in analyzer().pre_tokenize(shown).tokens:
-        start, end = token.char_offset_from, token.char_offset_to
-        whole.append(Token(token.text, places[start], places[end - 1] + 1) if places else Token(token.text, start, end))
+    for found in analyzer().pre_tokenize(shown).tokens:
+        start, end = found.char_offset_from, found.char_offset_to
+        if places:
+            start, end = places[start], places[end - 1] + 1
+        whole.append(Token(found.text, start, end))
     if not _TAIL.search(text):
         return whole, whole
     split: list[Token] = []
@@ -230,5 +235,5 @@ STOP_WORDS = frozenset(
     al como con cual cuando de del desde donde el ella ellos en entre era es esa ese eso esta este esto fue hay
     la las le lo los más mas me mi muy no nos o para pero por porque que qué quien se ser si sin sobre son su sus te
     tiene un una uno unos y ya
-    """.split()
+    """.split()  # noqa: SIM905
 )

@@ -49,6 +49,7 @@ class Known(NamedTuple):
     start: int
     end: int
     records: int
+    documents: int
 
 
 def number_of(*parts: Any) -> int:
@@ -70,7 +71,7 @@ def _schema() -> tantivy.Schema:
     for name in ("session", "key"):
         builder.add_unsigned_field(name, fast=True, indexed=True)
     builder.add_unsigned_field("about", indexed=True)
-    for name in ("weight", "signature", "records"):
+    for name in ("weight", "signature", "records", "documents"):
         builder.add_unsigned_field(name, fast=True)
     for name in ("ts", "start", "end"):
         builder.add_integer_field(name, fast=True)
@@ -178,7 +179,7 @@ class Index:
             addresses = [address for _, address in found.hits]
             columns = [
                 searcher.fast_field_values(name, addresses)
-                for name in ("session", "signature", "start", "end", "records")
+                for name in ("session", "signature", "start", "end", "records", "documents")
             ]
             rows = zip(addresses, *columns, strict=True)
             self._sessions = {number: Known(address, *facts) for address, number, *facts in rows}
@@ -186,7 +187,20 @@ class Index:
 
     def stored(self, address: Any) -> Record:
         """What a document holds for display: of a text its `at` and the record's own fields, of a session its facts."""
-        return orjson.loads(bytes(self.searcher.doc(address).get_first("stored")))
+        found: Any = self.searcher.doc(address).get_first("stored")
+        return orjson.loads(bytes(found))
+
+    def count(self, query: tantivy.Query) -> int:
+        """How many texts a query matches."""
+        found: Any = self.searcher.search(query, 1)
+        return found.count or 0
+
+    def age(self, now: float) -> float:
+        """Seconds since the last commit."""
+        try:
+            return max(0.0, now - os.stat(os.path.join(self.folder, "meta.json")).st_mtime)
+        except OSError:
+            return 0.0
 
     def stale(self, sessions: Iterable[Reference]) -> list[Reference]:
         """The sessions that are not indexed as they are now."""
@@ -413,6 +427,7 @@ class _Indexed:
         document.add_integer("end", round(end * 1000))
         document.add_unsigned("signature", before)
         document.add_unsigned("records", self.records)
+        document.add_unsigned("documents", self.documents)
         stored = {
             "session_id": self.session.session_id,
             "title": one_line(title, 1000),

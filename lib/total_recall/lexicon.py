@@ -27,8 +27,8 @@ class Spelling(NamedTuple):
 class Atom:
     """One word of a query with every spelling that is looked for.
 
-    `pieces` are the terms that count a little by themselves, where an identifier stands nowhere as such. `weight` is
-    the word's inverse document frequency over all indexes together.
+    `found` counts the texts with any of them, and `weight` is the inverse document frequency that follows, over all
+    indexes together. `pieces` are what is looked for where an identifier stands nowhere as such.
     """
 
     def __init__(self, word: Word, spellings: list[Spelling], corrected: bool) -> None:
@@ -44,20 +44,12 @@ class Atom:
         queries = [_row(index, spelling.terms) for spelling in self.spellings]
         return self._within(index, _any(queries))
 
-    def scored(self, index: Index, lexicon: Lexicon, weights: Weights) -> tantivy.Query:
+    def scored(self, index: Index, lexicon: Lexicon) -> tantivy.Query:
         """The same, scored alike whichever spelling it is and however common that is in this index."""
         queries = []
         for spelling in self.spellings:
             own = sum(lexicon.rarity(index, term) for term in spelling.terms)
             queries.append(_boosted(_row(index, spelling.terms), spelling.factor * self.weight, own))
-        if self.pieces and weights.pieces:
-            apart = []
-            share = weights.pieces * self.weight / len(self.pieces)
-            for piece in dict.fromkeys(self.pieces):
-                if piece not in analysis.STOP_WORDS and len(piece) > 1:
-                    apart.append(_boosted(_row(index, (piece,)), share, lexicon.rarity(index, piece)))
-            if apart:
-                queries.append(_any(apart))
         query = queries[0] if len(queries) == 1 else tantivy.Query.disjunction_max_query(queries)
         return self._within(index, query)
 
@@ -129,7 +121,7 @@ class Lexicon:
     def weighed(self, atom: Atom) -> Atom:
         """The atom with its weight, from in how many texts it really stands."""
         for index in self.indexes:
-            atom.found += index.searcher.search(atom.matches(index), 1, count=True).count
+            atom.found += index.count(atom.matches(index))
         atom.weight = _rarity(atom.found, self.total)
         return atom
 
@@ -198,18 +190,19 @@ class Lexicon:
             left, right = term[:cut], term[cut:]
             if not self.known(left):
                 continue
-            options = [(left, right)] if self.known(right) else []
-            for second in range(_SHORTEST_PART, len(right) - _SHORTEST_PART + 1):
-                if self.known(right[:second]) and self.known(right[second:]):
-                    options.append((left, right[:second], right[second:]))
+            options: list[tuple[str, ...]] = [(left, right)] if self.known(right) else []
+            options += [
+                (left, right[:second], right[second:])
+                for second in range(_SHORTEST_PART, len(right) - _SHORTEST_PART + 1)
+                if self.known(right[:second]) and self.known(right[second:])
+            ]
             for parts in options:
                 if count := self._in_a_row(parts):
                     best = max(best, (count, parts))
         return best[1]
 
     def _in_a_row(self, parts: tuple[str, ...]) -> int:
-        counts = (index.searcher.search(_row(index, parts), 1, count=True).count for index in self.indexes)
-        return sum(count or 0 for count in counts)
+        return sum(index.count(_row(index, parts)) for index in self.indexes)
 
     def nearest(self, term: str) -> str | None:
         """The most frequent known word within two edits that begins alike, for a suggestion."""

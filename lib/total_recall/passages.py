@@ -51,9 +51,11 @@ def searched(message: Record) -> list[Passage]:
         found.append(Passage(message["class"], message["content"]))
     if message["thinking"]:
         found.append(Passage("reasoning", message["thinking"]))
-    for call in message["tool_calls"]:
-        if not is_own(message["harness"], call["name"], call["arguments"]):
-            found.append(Passage("tool-input", f"{call['name']} {_written(call['arguments'])}"))
+    found += [
+        Passage("tool-input", f"{call['name']} {_written(call['arguments'])}")
+        for call in message["tool_calls"]
+        if not is_own(message["harness"], call["name"], call["arguments"])
+    ]
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from . import analysis
@@ -194,7 +195,9 @@ class _Reader:
                 occurrence = MUST_NOT
             if occurrence != SHOULD and len(nodes) > 1:
                 nodes = [Group(tuple((MUST, node) for node in nodes))]
-            clauses.extend((MUST if occurrence == SHOULD and isinstance(node, Is) else occurrence, node) for node in nodes)
+            clauses.extend(
+                (MUST if occurrence == SHOULD and isinstance(node, Is) else occurrence, node) for node in nodes
+            )
             joined = negated = False
         else:
             if closing:
@@ -250,8 +253,7 @@ def _words(chunk: str) -> list[Word]:
         if not whole:
             continue
         if spaceless and len(whole) > 2:
-            pairs = zip(whole, whole[1:], strict=False)
-            words += [Word("".join(pair), pair, pair) for pair in pairs]
+            words += [Word("".join(pair), pair, pair) for pair in pairwise(whole)]
         else:
             words.append(Word(part, tuple(whole), tuple(analysis.split_terms(part))))
     return words

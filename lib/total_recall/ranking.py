@@ -52,12 +52,11 @@ class Weights(NamedTuple):
     classes: Mapping[str, float] = CLASS_FACTORS
     forms: float = 0.8  # another form of a word, against the word itself
     typos: float = 0.7  # a word at one edit from an unknown one
-    pieces: float = 0.4  # the words of an identifier apart from each other
     coverage: float = 1.0  # exponent of the share of the query's words that a record has
     nearness: float = 0.5  # added for words that stand side by side
     session: float = 0.5  # each next record of a session, against the one before it
     session_records: int = 5
-    lift: float = 0.5  # of a record by its session's score
+    lift: float = 1.0  # of a record by its session's score
     stop_words: bool = True
 
 

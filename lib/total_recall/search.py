@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any, NamedTuple
 
 import tantivy
 
 from . import analysis
-from .index import UNTIMED, Index, Known, number_of
+from .index import number_of
 from .lexicon import Atom, Lexicon
 from .notices import Unreadable
 from .passages import passages
 from .query import MUST, MUST_NOT, Group, Is, Query, Word
-from .ranking import CLASS_FACTORS, KINDS, STORED_FACTORS, USEFULNESS, WEIGHTS, Weights
+from .ranking import KINDS, STORED_FACTORS, USEFULNESS, WEIGHTS, Weights
 from .record import Record
 from .snippets import Matcher, nearness, snippet
-from .stores.base import Entry, Reference
-from .times import epoch
+from .sources import EVERYTHING, Filters, Must, MustNot, Part, Should, Source
 
 CANDIDATES = 1500  # of each index
 NEAR = 100  # how many are read again to see how near the words stand
@@ -27,36 +26,26 @@ _MASK_BITS = 20  # words whose presence one query tells: a score is a float with
 _SHORT = 200  # characters up to which the same text in two sessions says nothing
 _FURTHER = 3
 
-Must, Should, MustNot = tantivy.Occur.Must, tantivy.Occur.Should, tantivy.Occur.MustNot
-Fetch = Callable[[Reference, Record], "Entry | None"]
-
-
-class Source(NamedTuple):
-    """One store to search: its index, its sessions in scope, whether these are all, and how a record is read again."""
-
-    harness: str
-    index: Index
-    sessions: Sequence[Reference]
-    whole: bool
-    fetch: Fetch
-
-
-class Filters(NamedTuple):
-    """Which records: RFC 3339 moments or None; roles, classes and tool names, of which one must hold if any is given."""
-
-    since: str | None = None
-    until: str | None = None
-    roles: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-
 
 class Candidate:
     """One text that matched, with what its score is made of."""
 
-    __slots__ = ("address", "bm25", "coverage", "key", "kind", "near", "part", "record", "score", "source", "text", "ts")
+    __slots__ = (
+        "address",
+        "bm25",
+        "coverage",
+        "key",
+        "kind",
+        "near",
+        "part",
+        "record",
+        "score",
+        "source",
+        "text",
+        "ts",
+    )
 
-    def __init__(self, part: _Part, address: Any, bm25: float, key: int, session: int, ts: int) -> None:
+    def __init__(self, part: Part, address: Any, bm25: float, key: int, session: int, ts: int) -> None:
         self.part = part
         self.address = address
         place = (key - session) % 2**64
@@ -83,7 +72,7 @@ class Found(NamedTuple):
 def search(
     sources: Sequence[Source],
     query: Query,
-    filters: Filters = Filters(),
+    filters: Filters = EVERYTHING,
     *,
     limit: int = 20,
     group: bool = False,
@@ -95,72 +84,17 @@ def search(
 
     Without a limit every text that matches is a hit, and one session may have more than A_SESSION of them.
     """
-    lexicon = Lexicon([source.index for source in sources])
-    resolved = lexicon.atoms(query.words(), weights)
-    run = _Run(sources, query, filters, lexicon, resolved, weights, limit, width, explain)
+    resolved = Lexicon([source.index for source in sources]).atoms(query.words(), weights)
+    run = _Run(sources, query, filters, resolved, weights, limit, width, explain)
     candidates = run.scored()
     hits = run.sessions(candidates) if group else run.records(candidates)
     return Found(hits, run.total, sum(part.records for part in run.parts))
 
 
-class _Part:
-    """One source with what this search needs of it."""
-
-    def __init__(self, source: Source, filters: Filters) -> None:
-        self.source = source
-        self.index = source.index
-        self.schema = source.index.schema
-        self.known = source.index.sessions()
-        self.sessions = {number_of(session.session_id): session for session in source.sessions}
-        self.scope = [number for number in self.sessions if number in self.known and self._overlaps(number, filters)]
-        self.records = sum(self.known[number].records for number in self.scope)
-        self._facts: dict[int, Record] = {}
-
-    def _overlaps(self, number: int, filters: Filters) -> bool:
-        known = self.known[number]
-        since, until = (_milliseconds(moment) for moment in filters[:2])
-        return not ((since is not None and known.end < since) or (until is not None and known.start > until))
-
-    def facts(self, number: int) -> Record:
-        """What is stored of a session: title, directory, start_time."""
-        if number not in self._facts:
-            self._facts[number] = self.index.stored(self.known[number].address)
-        return self._facts[number]
-
-    def filters(self, filters: Filters) -> list[tuple[tantivy.Occur, tantivy.Query]]:
-        """The clauses that every match must hold to; none of them scores."""
-        clauses = []
-        for field, values in (("role", filters.roles), ("class", filters.classes), ("tool_name", filters.tools)):
-            if values:
-                clauses.append((Must, tantivy.Query.term_set_query(self.schema, field, list(values))))
-        clauses += self._scope()
-        since, until = (_milliseconds(moment) for moment in filters[:2])
-        if since is not None or until is not None:
-            clauses.append((Must, self._within(since, until)))
-        return [(occur, tantivy.Query.const_score_query(query, 0.0)) for occur, query in clauses]
-
-    def _scope(self) -> list[tuple[tantivy.Occur, tantivy.Query]]:
-        outside = set(self.known) - set(self.sessions)
-        if self.source.whole and not outside:
-            return []
-        inside = [number for number in self.sessions if number in self.known]
-        if len(outside) < len(inside):
-            return [(MustNot, tantivy.Query.term_set_query(self.schema, "session", list(outside)))]
-        return [(Must, tantivy.Query.term_set_query(self.schema, "session", inside))]
-
-    def _within(self, since: int | None, until: int | None) -> tantivy.Query:
-        """Texts of these moments; one without a time goes with its session."""
-        timed = self._range(max(since or 0, 0), until)
-        untimed = tantivy.Query.boolean_query(
-            [
-                (Must, self._range(UNTIMED, UNTIMED)),
-                (Must, tantivy.Query.term_set_query(self.schema, "session", self.scope)),
-            ]
-        )
-        return tantivy.Query.boolean_query([(Should, timed), (Should, untimed)])
-
-    def _range(self, low: int | None, high: int | None) -> tantivy.Query:
-        return tantivy.Query.range_query(self.schema, "ts", tantivy.FieldType.Integer, low, high)
+def matching(sources: Sequence[Source], query: Query, filters: Filters) -> int:
+    """How many texts a query matches."""
+    resolved = Lexicon([source.index for source in sources]).atoms(query.words(), WEIGHTS)
+    return _Run(sources, query, filters, resolved).count()
 
 
 class _Run:
@@ -171,16 +105,15 @@ class _Run:
         sources: Sequence[Source],
         query: Query,
         filters: Filters,
-        lexicon: Lexicon,
         resolved: Mapping[Word, list[Atom]],
-        weights: Weights,
-        limit: int,
-        width: int,
-        explain: bool,
+        weights: Weights = WEIGHTS,
+        limit: int = 0,
+        width: int = 0,
+        explain: bool = False,
     ) -> None:
         self.query = query
         self.filters = filters
-        self.lexicon = lexicon
+        self.lexicon = Lexicon([source.index for source in sources])
         self.resolved = resolved
         self.weights = weights
         self.limit = limit
@@ -189,7 +122,13 @@ class _Run:
         self.atoms = [atom for atoms in resolved.values() for atom in atoms]
         self.matcher = Matcher(self.atoms)
         self.total = 0
-        self.parts = [_Part(source, filters) for source in sources]
+        self.parts = [Part(source, filters) for source in sources]
+
+    def count(self) -> int:
+        """How many texts match, without looking at them."""
+        return sum(
+            part.index.count(self._compiled(part, self.query.root, part.filters(self.filters))) for part in self.parts
+        )
 
     # -- candidates --------------------------------------------------------------------------------------------
 
@@ -210,17 +149,15 @@ class _Run:
             found.sort(key=_order)
         return found
 
-    def _candidates(self, part: _Part) -> list[Candidate]:
+    def _candidates(self, part: Part) -> list[Candidate]:
         filters = part.filters(self.filters)
         query = self._compiled(part, self.query.root, filters)
         searcher = part.index.searcher
         if not self.atoms:
-            found = searcher.search(query, CANDIDATES, order_by_field="ts")
-            hits = [(0.0, address) for _, address in found.hits]
+            hits = [(0.0, address) for _, address in searcher.search(query, CANDIDATES, order_by_field="ts").hits]
         else:
-            found = searcher.search(query, self._depth(part), weight_by_field="weight")
-            hits = found.hits
-        self.total += found.count or 0
+            hits = searcher.search(query, self._depth(part), count=False, weight_by_field="weight").hits
+        self.total += part.index.count(query)
         addresses = [address for _, address in hits]
         columns = [searcher.fast_field_values(name, addresses) for name in ("key", "session", "ts")]
         candidates = [
@@ -231,36 +168,36 @@ class _Run:
             self._cover(part, candidates)
         return candidates
 
-    def _depth(self, part: _Part) -> int:
+    def _depth(self, part: Part) -> int:
         return CANDIDATES if self.limit else max(CANDIDATES, part.index.searcher.num_docs)
 
-    def _compiled(self, part: _Part, root: Group, filters: list[tuple[tantivy.Occur, tantivy.Query]]) -> tantivy.Query:
+    def _compiled(self, part: Part, root: Group, filters: list[tuple[tantivy.Occur, tantivy.Query]]) -> tantivy.Query:
         words = self._group(part, root)
         return tantivy.Query.boolean_query([(Must, words), *filters]) if filters else words
 
-    def _group(self, part: _Part, group: Group) -> tantivy.Query:
+    def _group(self, part: Part, group: Group) -> tantivy.Query:
         clauses = []
         for occurrence, node in group.clauses:
             occur = {MUST: Must, MUST_NOT: MustNot}.get(occurrence, Should)
             clauses.append((occur, self._node(part, node, occurrence == MUST_NOT)))
         return tantivy.Query.boolean_query(clauses)
 
-    def _node(self, part: _Part, node: Word | Is | Group, excluded: bool) -> tantivy.Query:
+    def _node(self, part: Part, node: Word | Is | Group, excluded: bool) -> tantivy.Query:
         if isinstance(node, Group):
             return self._group(part, node)
         if isinstance(node, Is):
             return tantivy.Query.const_score_query(self._is(part, node), 0.0)
         if excluded:
             return self.lexicon.excluded(node).matches(part.index)
-        queries = [atom.scored(part.index, self.lexicon, self.weights) for atom in self.resolved[node]]
+        queries = [atom.scored(part.index, self.lexicon) for atom in self.resolved[node]]
         return queries[0] if len(queries) == 1 else tantivy.Query.boolean_query([(Should, query) for query in queries])
 
-    def _is(self, part: _Part, node: Is) -> tantivy.Query:
+    def _is(self, part: Part, node: Is) -> tantivy.Query:
         if node.field == "session":
             return tantivy.Query.term_query(part.schema, "session", number_of(node.value))
         return tantivy.Query.term_query(part.schema, "tool_name" if node.field == "tool" else node.field, node.value)
 
-    def _cover(self, part: _Part, candidates: list[Candidate]) -> None:
+    def _cover(self, part: Part, candidates: list[Candidate]) -> None:
         """Which share of the query's words each candidate has, rarer words counting more."""
         total = fsum(atom.weight for atom in self.atoms) or 1.0
         keys = tantivy.Query.term_set_query(part.schema, "key", [candidate.key for candidate in candidates])
@@ -274,7 +211,7 @@ class _Run:
             ]
             searcher = part.index.searcher
             hits = searcher.search(tantivy.Query.boolean_query(clauses), len(candidates), count=False).hits
-            numbers = searcher.fast_field_values("key", [address for _, address in hits])
+            numbers: list[Any] = searcher.fast_field_values("key", [address for _, address in hits])
             for (score, _), key in zip(hits, numbers, strict=True):
                 mask = int(score)
                 share = fsum(atom.weight for bit, atom in enumerate(atoms) if mask >> bit & 1)
@@ -375,7 +312,7 @@ class _Run:
         part = candidate.part
         only = tantivy.Query.term_query(part.schema, "session", candidate.source)
         clauses = [*part.filters(self.filters), (Must, tantivy.Query.const_score_query(only, 0.0))]
-        return part.index.searcher.search(self._compiled(part, self.query.root, clauses), 1).count or 0
+        return part.index.count(self._compiled(part, self.query.root, clauses))
 
     def _further(self, candidate: Candidate) -> Record:
         text = self.text(candidate)
@@ -430,8 +367,3 @@ class _Run:
 
 def _order(candidate: Candidate) -> tuple[Any, ...]:
     return (-round(candidate.score, 6), -candidate.ts, candidate.source, candidate.record, candidate.kind)
-
-
-def _milliseconds(moment: str | None) -> int | None:
-    seconds = epoch(moment) if moment else None
-    return None if seconds is None else round(seconds * 1000)

@@ -25,7 +25,6 @@ class Matcher:
         self._rows: dict[str, list[tuple[tuple[str, ...], int]]] = {}
         for number, atom in enumerate(atoms):
             rows = [spelling.terms for spelling in atom.spellings]
-            rows += [(piece,) for piece in atom.pieces if piece not in analysis.STOP_WORDS and len(piece) > 1]
             for terms in dict.fromkeys(rows):
                 self._rows.setdefault(terms[0], []).append((terms, number))
 

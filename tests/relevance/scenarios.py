@@ -496,7 +496,7 @@ class Question(NamedTuple):
     kind: str
     text: str
     answers: tuple[str, ...]
-    filters: dict = {}
+    filters: dict
 
 
 def ask(kind, text, *answers, **filters):

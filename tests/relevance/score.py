@@ -39,7 +39,6 @@ STEPS = {
     "coverage": {"coverage": 0.0},
     "forms": {"forms": 0.0},
     "typos": {"typos": 0.0},
-    "pieces": {"pieces": 0.0},
     "nearness": {"nearness": 0.0},
     "session": {"lift": 0.0},
 }
