@@ -68,7 +68,7 @@ def _joined(found: list[Span]) -> list[Span]:
 def likely(data: bytes, rules: Iterable[Rule]) -> list[Rule]:
     """The rules that may find something in `data`: a few substring searches that spare most texts the rest."""
     lower = data.lower()
-    return [rule for rule in rules if any(needle in lower for needle in rule.needles)]
+    return [rule for rule in rules if any(map(lower.__contains__, rule.needles))]
 
 
 def _masked(data: bytes, places: Iterable[Place]) -> bytes:
@@ -391,10 +391,14 @@ _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u....|.)", re.DOTA
 def _json(text: bytes, rules: Sequence[Rule]) -> bytes:
     """Valid JSON with its strings redacted, and with what is assigned to the name of a secret."""
     changes: list[Change] = []
+    worth = _strings_worth_a_look(text, rules)
     secret = False
     start = text.find(b'"') + 1
     while start:
         end = _reach(_STRING, text, start)
+        if not (secret or worth(end)):
+            start = text.find(b'"', end + 1) + 1
+            continue
         content = _ESCAPE.sub(_unescaped, text[start:end])
         found = spans(content, rules)
         if secret:
@@ -410,6 +414,25 @@ def _json(text: bytes, rules: Sequence[Rule]) -> bytes:
             secret = False
         start = text.find(b'"', end + 1) + 1
     return _changed(text, changes)
+
+
+def _strings_worth_a_look(text: bytes, rules: Sequence[Rule]) -> Callable[[int], bool]:
+    """Whether a needle of the rules begins before `end`, in what has not been asked for yet."""
+    if rb"\u00" in text:
+        return lambda end: True
+    needles = re.compile(b"|".join(re.escape(needle) for rule in rules for needle in rule.needles))
+    hits = (match.start() for match in needles.finditer(text.lower()))
+    upcoming = next(hits, None)
+
+    def worth(end: int) -> bool:
+        nonlocal upcoming
+        if upcoming is None or upcoming >= end:
+            return False
+        while upcoming is not None and upcoming < end:
+            upcoming = next(hits, None)
+        return True
+
+    return worth
 
 
 def _unescaped(escape: re.Match[bytes]) -> bytes:
