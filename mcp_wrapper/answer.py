@@ -16,12 +16,13 @@ from .tool import Call, Tool
 
 UNREAD = 3  # some of what was asked for could not be read
 NOTE_BYTES = 1024
+_NAMED = 5  # how many things that could not be read a failure names
 HISTOGRAM_BYTES = 8192
 HISTOGRAM_SECONDS = 10.0
 
 _KEPT = (
     "overflow files older than 24 hours are pruned on every capped call; page this one with line_histogram"
-    " (file_path, mode: extract, start, end), or ask for less"
+    " (file_path, mode: extract, start, end), or narrow the request"
 )
 
 
@@ -57,11 +58,13 @@ async def _answered(tool: Tool, call: Call, spool: Spool) -> Text:
     if why := failure(tool, ended, printed=spool.written > 0):
         return Text(f"{tool.name}: {why}", failed=True)
     notes = sentences(tool, ended) if ended.status == UNREAD else []
-    cut = _document(spool, notes) if tool.shape == "document" else _lines(spool, notes, tool.shape == "bounded")
+    cut = _SHAPES[tool.shape](spool, notes)
     if not cut.is_cut:
         return Text(cut.text)
     spool.close()
-    note = f"{_KEPT}; the command was stopped when it had printed this much" if ended.stopped else _KEPT
+    note = _KEPT + (", or raise max_bytes" if "max_bytes" in tool.fields else "")
+    if ended.stopped:
+        note += "; the command was stopped when it had printed this much"
     histogram = await _histogram(spool.path) if spool.path else ""
     returned = len(cut.text.removesuffix("\n").encode())
     return Text(cut.text + marker(tool.name, returned, spool, note, histogram))
@@ -80,7 +83,9 @@ def failure(tool: Tool, ended: Ended, printed: bool) -> str | None:
     said = sentences(tool, ended)
     if not said:
         return f"the command ended with status {ended.status} and gave no reason"
-    return "; ".join(said) if ended.status == UNREAD else said[-1]
+    if ended.status != UNREAD:
+        return said[-1]
+    return "; ".join(said[:_NAMED]) + (f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else "")
 
 
 def sentences(tool: Tool, ended: Ended) -> list[str]:
@@ -103,16 +108,26 @@ def _document(spool: Spool, notes: list[str]) -> Cut:
     return Cut(longer, False) if len(longer.encode()) <= spool.most else cut
 
 
-def _lines(spool: Spool, notes: list[str], bounded: bool) -> Cut:
+def _bounded(spool: Spool, notes: list[str]) -> Cut:
+    """Lines that the command has counted, so that what stands for a broken byte may not be longer than it.
+
+    Their header says what could not be read.
+    """
+    return spool.text(spool.most, whole_only=False, broken="question")
+
+
+def _lines(spool: Spool, notes: list[str]) -> Cut:
     """Lines, and after them what could not be read; both within the bound."""
     note = _noted(notes, min(NOTE_BYTES, spool.most // 2))
-    # The command has counted its own bytes: what stands for a broken one may not be longer.
-    cut = spool.text(spool.most - len(note.encode()), whole_only=False, broken="question" if bounded else "replace")
+    cut = spool.text(spool.most - len(note.encode()), whole_only=False)
     if not note:
         return cut
     if cut.is_cut:
         return Cut(cut.text + note, True)
     return Cut(f"{cut.text}\n{note}"[:-1] if cut.text else note[:-1], False)
+
+
+_SHAPES = {"document": _document, "lines": _lines, "bounded": _bounded}
 
 
 def _noted(notes: list[str], room: int) -> str:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
-CHUNK = 1 << 16
 COMPLAINT_BYTES = 8192
 GRACE_SECONDS = 1.0
 

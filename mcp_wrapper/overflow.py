@@ -67,7 +67,7 @@ class Spool:
         room = self.most + 1 - len(self.head)
         self.head += chunk[:room]
         if self.written > self.most + 1:
-            self._keep(chunk[max(0, room) :])
+            self._keep(chunk[room:])
         return self.written <= MOST_KEPT
 
     def close(self) -> None:

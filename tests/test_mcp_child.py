@@ -6,7 +6,7 @@ from functools import partial
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_client import FLOOD, RAW_MINIMUM, StandIns, gone, report, wait_for
 
@@ -188,15 +188,16 @@ sys.exit(3)
     ),
     st.lists(st.text(max_size=40), max_size=30),
     st.integers(1, 300),
-    st.booleans(),
+    st.sampled_from(sorted(answer._SHAPES)),
 )
-def test_an_answer_and_its_notes_are_together_within_the_bound(chunks, notes, most, bounded):
+@settings(deadline=None)
+def test_an_answer_and_its_notes_are_together_within_the_bound(chunks, notes, most, shape):
     spool = Spool(most, "property_all")
     spool.unkept = "no file for a property test"
     for chunk in chunks:
         spool.take(chunk)
 
-    text, is_cut = answer._lines(spool, notes, bounded)
+    text, is_cut = answer._SHAPES[shape](spool, notes)
 
     assert len(text.encode("utf-8", "replace")) <= most
     assert not is_cut or text == "" or text.endswith("\n")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_wrapper import overflow
@@ -85,6 +85,7 @@ CHUNKS = st.lists(
 
 
 @given(CHUNKS, st.integers(1, 400), st.booleans(), st.sampled_from(["replace", "question"]))
+@settings(deadline=None)
 def test_no_head_is_ever_larger_than_its_bound(chunks, most, whole_only, broken):
     spool = Spool(most, "property_all")
     spool.unkept = "no file for a property test"
@@ -103,6 +104,7 @@ def test_no_head_is_ever_larger_than_its_bound(chunks, most, whole_only, broken)
 
 
 @given(CHUNKS, st.integers(1, 400))
+@settings(deadline=None)
 def test_a_bound_that_the_command_has_kept_is_kept(chunks, most):
     """What stands for a broken byte is no longer than it, so that a text within its bytes stays whole."""
     data = b"".join(chunks).replace(MARKER.encode(), b"")[:most]
@@ -182,6 +184,7 @@ def test_the_marker_says_one_fact_a_line(folder):
 
 
 @given(st.text(max_size=6000), st.integers(0, 10**15))
+@settings(deadline=None)
 def test_marker_and_histogram_are_bounded(histogram, size):
     spool = Spool(10, "x")
     spool.path = "/" + "p" * (MARKER_BYTES // 2 - 1)

@@ -101,8 +101,7 @@ def _telling(arguments: dict[str, Any]) -> str:
             return " ".join(text.split())
     for key in ("todos", "plan"):
         if isinstance(items := value_of(arguments.get(key)), list):
-            done = sum(isinstance(item, dict) and item.get("status") == "completed" for item in items)
-            return f"{done} of {len(items)} done"
+            return _flat(_list_summary([item for item in items if isinstance(item, dict)]))
     if isinstance(questions := value_of(arguments.get("questions")), list):
         return _flat(" / ".join(str(item.get("question")) for item in questions if isinstance(item, dict)))
     if "taskId" in arguments:
@@ -115,6 +114,12 @@ def _telling(arguments: dict[str, Any]) -> str:
     if path and not isinstance(arguments.get("pattern"), str):
         return " " + _flat(path)
     return _flat(f"{text} {path}") if text else _flat(arguments)
+
+
+def _list_summary(items: list[dict[str, Any]]) -> str:
+    done = sum(item.get("status") == "completed" for item in items)
+    texts = " / ".join(str(item.get("content") or item.get("step")) for item in items)
+    return f"{done} of {len(items)} done: {texts}" if items else "empty"
 
 
 def _command(given: Any) -> str:

@@ -12,6 +12,8 @@ from .record import Record
 from .stores.base import Reference, Store
 from .times import epoch, from_epoch
 
+_MANY = 100  # sessions from which their rows are fetched at once
+
 
 class NoSession(Exception):
     """No session matches; the sentence says what was asked for and where it was looked for."""
@@ -39,7 +41,10 @@ class Sessions:
             return
         for store in self.stores:
             try:
-                for session in store.sessions(since, directory):
+                sessions = store.sessions(since, directory)
+                if len(sessions) > _MANY:
+                    store.remember.expect("row")
+                for session in sessions:
                     yield store, session
             except Unreadable as error:
                 self.notices.fail(store.harness, error)
@@ -65,7 +70,7 @@ class Sessions:
         )
         for test in tests if asked else ():
             found = [pair for pair in listed if test(pair[1].session_id)]
-            found = found or [pair for pair in listed if any(map(test, pair[1].names))]
+            found = found or [pair for pair in listed if any(map(test, names_of(pair[1])))]
             if not found:
                 continue
             if len(found) > 1:
@@ -95,6 +100,12 @@ class Sessions:
 
     def _roots(self) -> str:
         return ", ".join(store.root for store in self.stores) or "any known store (see tr-stores)"
+
+
+def names_of(session: Reference) -> list[str]:
+    """The other names that mean a session: aliases, and the names of files that are its alone."""
+    files = (path.rsplit("/", 1)[-1] for path in session.files)
+    return [*session.names, *(name for name in files if session.session_id[:8] in name)]
 
 
 def selected(sessions: Sessions, asked: tuple[str, ...], stdin: IO[bytes] | None, now: float) -> Iterator[Selected]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])(?:\s+ago)?$")
+_EPOCH = datetime(1970, 1, 1)
 _UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -16,6 +17,8 @@ def rfc3339(value: Any) -> str | None:
     Numbers (and digits in a string) are seconds, milliseconds, microseconds or nanoseconds by magnitude; a string
     without a zone is UTC, never the host's zone.
     """
+    if type(value) is int and 100_000_000_000 <= value < 100_000_000_000_000:  # milliseconds, as most stores have them
+        return (_EPOCH + timedelta(milliseconds=value)).isoformat(timespec="milliseconds") + "Z"
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)

@@ -44,10 +44,7 @@ def abandoned(records: Iterable[tuple[Record, list[Record]]]) -> list[list[int]]
     leaf = places.get(head, -1) if isinstance(head, str) else -1
     if leaf < 0:
         leaf = max((place for place, node in enumerate(nodes) if node.turn), default=-1)
-    live = set()
-    while leaf >= 0 and leaf not in live:
-        live.add(leaf)
-        leaf = above[leaf]
+    live = _way_up(above, leaf)
     tops = _tops(above, live)
     typed = {tops[place] for place, node in enumerate(nodes) if node.turn == 2 and place not in live}
     return _ranges(number for place, top in enumerate(tops) if top in typed for number in nodes[place].ids)
@@ -59,6 +56,17 @@ def _above(node: _Node, places: dict[str, int], place: int) -> int:
         if isinstance(parent, str) and parent in places:
             return places[parent]
     return place - 1
+
+
+def _way_up(above: list[int], place: int) -> set[int]:
+    """The places from one up to the first record; a circle of parents is left at its earliest record."""
+    way = set()
+    lowest = place
+    while place >= 0:
+        way.add(place)
+        lowest = min(lowest, place)
+        place = above[place] if above[place] not in way else lowest - 1
+    return way
 
 
 def _tops(above: list[int], live: set[int]) -> list[int]:

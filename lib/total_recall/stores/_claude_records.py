@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..record import Record, attachment, base64_size, message, tool_call
+from ..record import Record, message, tool_call
 from ..times import rfc3339
+from ._claude_content import Block, blocks, content_of, parts, text_of, thought, type_of
 from ._claude_copies import Copies, Repeats
 from ._claude_files import call_after
 from ._claude_prompts import author, origin_of, shown
@@ -21,8 +22,6 @@ _OPEN_CALLS = 256
 _RESPONSES = 4  # model responses that may be interleaved
 _SKILLS = 8
 _DIRECTORIES = 20
-
-Block = dict[str, Any]
 
 
 class Reader:
@@ -166,18 +165,19 @@ class Reader:
     # -- the four types of the conversation --------------------------------------------------------------------
 
     def _user(self, record: Record) -> list[Record]:
-        content = _content(record)
+        content = content_of(record)
         if content is None:
             return []
         if record.get("isCompactSummary") not in (None, False):
             boundary, self.state["boundary"] = self.state["boundary"], None
-            return [self._compaction(boundary or {}, _text(content), self._ts)]
+            return [self._compaction(boundary or {}, text_of(content), self._ts)]
         messages = self.unfinished()
-        results = [block for block in content if _kind(block) == "tool_result"]
-        messages += (self._result(record, block) for block in results)
-        rest = [block for block in content if _kind(block) != "tool_result"] if results else content
+        results = [block for block in content if type_of(block) == "tool_result"]
+        structured = record.get("toolUseResult") if len(results) == 1 else None
+        messages += (self._result(block, structured) for block in results)
+        rest = [block for block in content if type_of(block) != "tool_result"] if results else content
         if rest or not results:
-            messages.append(self._typed(record, _text(rest)))
+            messages.append(self._typed(record, text_of(rest)))
         return messages
 
     def _typed(self, marks: Record, text: str) -> Record:
@@ -188,16 +188,15 @@ class Reader:
             text = shown(text)
         return self._message("user", text, authorship, kind=kind)
 
-    def _result(self, record: Record, block: Block) -> Record:
+    def _result(self, block: Block, structured: Any) -> Record:
         call = block.get("tool_use_id")
         call = call if isinstance(call, str) else None
         name, own = self._call(call) if call else (None, False)
-        structured = None
-        if name and kind_of(self._session.harness, name) in ("todo", "question"):
-            structured = record.get("toolUseResult")
+        if not name or kind_of(self._session.harness, name) not in ("todo", "question"):
+            structured = None
         return self._message(
             "tool",
-            _text(_blocks(block.get("content"))),
+            text_of(blocks(block.get("content"))),
             "tool",
             tool_call_id=call,
             tool_name=name,
@@ -214,11 +213,11 @@ class Reader:
         return (later[0], is_own(self._session.harness, *later)) if later else (None, False)
 
     def _assistant(self, record: Record) -> list[Record]:
-        content = _content(record)
+        content = content_of(record)
         if content is None:
             return []
         messages = self.unfinished()
-        text = _text([part for block in content if _kind(block) not in _NO_TEXT for part in _parts(block)])
+        text = text_of([part for block in content if type_of(block) not in _NO_TEXT for part in parts(block)])
         if record.get("isApiErrorMessage") not in (None, False):
             return [*messages, self._message("system", text, "injected")]
         response = record["message"]
@@ -227,7 +226,7 @@ class Reader:
             self.about["model"] = model
         else:
             model = None
-        thoughts = [_thought(block) for block in content if _kind(block) in ("thinking", "redacted_thinking")]
+        thoughts = [thought(block) for block in content if type_of(block) in ("thinking", "redacted_thinking")]
         calls, own = self._called(content)
         kind = None
         if not text and (own or (thoughts and not calls)):
@@ -246,7 +245,7 @@ class Reader:
         all_own = True
         harness = self._session.harness
         for block in content:
-            if not _kind(block).endswith("tool_use"):
+            if not type_of(block).endswith("tool_use"):
                 continue
             call = block.get("id") if isinstance(block.get("id"), str) else None
             name = block["name"] if isinstance(block.get("name"), str) else ""
@@ -334,7 +333,7 @@ class Reader:
     def _attachment(self, record: Record) -> list[Record]:
         queued = record["attachment"]
         marks = queued if queued.get("commandMode") in (None, "prompt") else {**queued, "isMeta": True}
-        return [*self.unfinished(), self._typed(marks, _text(_blocks(queued.get("prompt"))))]
+        return [*self.unfinished(), self._typed(marks, text_of(blocks(queued.get("prompt"))))]
 
 
 _USAGE = {
@@ -355,59 +354,9 @@ def _is_queued(record: Record) -> bool:
 def _raw_type(record: Record) -> str:
     """The raw type of a record that stood before in the file and gives no message again."""
     kind = record["type"]
-    if kind == "user" and any(_kind(block) == "tool_result" for block in _content(record) or ()):
+    if kind == "user" and any(type_of(block) == "tool_result" for block in content_of(record) or ()):
         return "tool"
     return kind if kind in ("user", "assistant") else "system"
-
-
-def _content(record: Record) -> list[Any] | None:
-    held = record.get("message")
-    return _blocks(held.get("content")) if isinstance(held, dict) else None
-
-
-def _blocks(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return content
-    return [] if content is None else [content]
-
-
-def _kind(block: Any) -> str:
-    kind = block.get("type") if isinstance(block, dict) else None
-    return kind if isinstance(kind, str) else ""
-
-
-def _parts(block: Any) -> list[Any]:
-    """A block of a response; the result of a tool that the provider ran is what stands in it."""
-    return _blocks(block.get("content")) if _kind(block).endswith("tool_result") else [block]
-
-
-def _text(blocks: list[Any]) -> str:
-    if len(blocks) == 1 and isinstance(blocks[0], str):
-        return blocks[0]
-    return "\n".join(map(_block_text, blocks))
-
-
-def _block_text(block: Any) -> str:
-    """The text of a content block; what is no text is a marker with what names it."""
-    if not isinstance(block, dict):
-        return block if isinstance(block, str) else f"[{type(block).__name__}]"
-    if isinstance(block.get("text"), str):
-        return str(block["text"])
-    kind = _kind(block) or "object"
-    source = block.get("source")
-    if kind in ("image", "document") and isinstance(source, dict):
-        media, data = source.get("media_type"), source.get("data")
-        size = base64_size(data) if source.get("type") == "base64" and isinstance(data, str) else None
-        return attachment(kind, media if isinstance(media, str) else None, size)
-    named = [block[key] for key in ("tool_name", "name", "title", "url") if isinstance(block.get(key), str)]
-    return f"[{' '.join([kind, *named])}]"
-
-
-def _thought(block: Block) -> str:
-    text = block.get("thinking")
-    if isinstance(text, str):
-        return text
-    return "[redacted]" if _kind(block) == "redacted_thinking" else ""
 
 
 def _count(value: Any) -> int:

@@ -20,7 +20,7 @@ import orjson
 
 from ..notices import Notices, Unreadable
 from ..record import Record
-from ._codex_items import about_thread, mapping, string
+from ._codex_items import about_thread, mapping
 from ._jsonl import open_regular, open_session, parse
 from .base import Memory, Reference
 
@@ -35,6 +35,7 @@ class Rollout(NamedTuple):
     """One session file, as its name and a stat describe it; `thread` and `segment` are the ids in its name."""
 
     path: str
+    stem: str
     thread: str
     segment: str
     kind: int
@@ -62,7 +63,7 @@ def rollouts(root: str, archive: str, notices: Notices) -> list[Rollout]:
                 thread, segment = (ids[1], ids[2] or "") if ids else ("", "")
                 kind, archived = _KINDS.index(dot + extension), folder == archive
                 found.append(
-                    Rollout(path, thread, segment, kind, archived, known.st_size, known.st_mtime, known.st_ino)
+                    Rollout(path, stem, thread, segment, kind, archived, known.st_size, known.st_mtime, known.st_ino)
                 )
     return found
 
@@ -99,10 +100,7 @@ def _regular_files(folder: str, notices: Notices, *, required: bool) -> Iterator
 
 
 class Heads:
-    """What the first lines of the rollouts say (see `about_thread`), read once for each file and then remembered.
-
-    `copied` is added where the second line is another thread's session_meta: what follows was copied from that one.
-    """
+    """What the first lines of the rollouts say (see `about_thread`), read once for each file and then remembered."""
 
     def __init__(self, root: str, remember: Memory) -> None:
         self._root = root
@@ -128,45 +126,33 @@ class Heads:
 
 
 def head(path: str) -> Record:
-    """What the first lines of a session file say about its thread; empty when they are damaged or cannot be read."""
+    """What the first line of a session file says about its thread; empty when it is damaged or cannot be read."""
     try:
         if path.endswith(".json"):
             return about_thread(document(path)[0])
-        first, second = (_meta(line) for line in _first_lines(path))
+        value = mapping(_loads(_first_line(path)))
     except (OSError, Unreadable):
         return {}
-    if first is None:
-        return {}
-    known = about_thread(first)
-    copied = string(mapping(second).get("id"))
-    if copied and copied != known.get("id"):
-        known["copied"] = copied
-    return known
-
-
-def _first_lines(path: str) -> tuple[bytes, bytes]:
-    pieces: list[bytes] = []
-    ends = 0
-    with cast(BufferedReader, open_session(path)) as source:
-        while ends < 2 and (piece := source.read1(_PIECE)):
-            pieces.append(piece)
-            ends += piece.count(b"\n")
-    lines = b"".join(pieces).split(b"\n", 2)
-    return lines[0], lines[1] if len(lines) > 2 else b""
-
-
-def _meta(line: bytes) -> Record | None:
-    """The payload of a session_meta; the first line of 0.20.0 is the payload alone."""
-    if not line:
-        return None
-    try:
-        value = orjson.loads(line)
-    except ValueError:
-        value = parse(line.removeprefix(b"\xef\xbb\xbf"))
-    value = mapping(value)
     if value.get("type") == "session_meta":
-        return mapping(value.get("payload"))
-    return value if is_bare_meta(value) else None
+        return about_thread(mapping(value.get("payload")))
+    return about_thread(value) if is_bare_meta(value) else {}
+
+
+def _first_line(path: str) -> bytes:
+    pieces: list[bytes] = []
+    with cast(BufferedReader, open_session(path)) as source:
+        while piece := source.read1(_PIECE):
+            pieces.append(piece)
+            if b"\n" in piece:
+                break
+    return b"".join(pieces).partition(b"\n")[0]
+
+
+def _loads(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return parse(text.removeprefix(b"\xef\xbb\xbf"))
 
 
 def is_bare_meta(value: Record) -> bool:
@@ -177,11 +163,7 @@ def is_bare_meta(value: Record) -> bool:
 def document(path: str) -> tuple[Record, list[Any]]:
     """(session, items) of a session that is one JSON document. Raises Unreadable, FileNotFoundError."""
     with open_regular(path) as source:
-        text = source.read()
-    try:
-        whole = orjson.loads(text)
-    except ValueError:
-        whole = parse(text.removeprefix(b"\xef\xbb\xbf"))
+        whole = _loads(source.read())
     if not isinstance(whole, dict) or not isinstance(whole.get("items"), list):
         raise Unreadable(path, "not a session document")
     return mapping(whole.get("session")), whole["items"]
@@ -216,8 +198,7 @@ def threads(harness: str, found: Iterable[Rollout], heads: dict[str, Record]) ->
     groups: dict[str, dict[str, list[Rollout]]] = {}
     names: dict[str, dict[str, None]] = {}
     for rollout in found:
-        stem = os.path.basename(rollout.path).partition(".")[0]
-        thread = heads.get(rollout.path, {}).get("id") or rollout.thread or stem
+        thread = heads.get(rollout.path, {}).get("id") or rollout.thread or rollout.stem
         groups.setdefault(thread, {}).setdefault(rollout.segment, []).append(rollout)
         names.setdefault(thread, {}).update({name: None for name in (rollout.thread, rollout.segment) if name})
     sessions = []

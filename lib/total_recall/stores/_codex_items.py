@@ -38,7 +38,8 @@ _DATA_URL = re.compile(r"data:([\w.+/-]*)[^,]{0,200},")
 _EXIT_CODE = re.compile(r"(?:Exit code: |(?:[A-Z][^\n]*\n){0,5}Process exited with code )(-?\d+)\n")
 _FAILURE = re.compile(
     r"apply_patch verification failed|unsupported (?:custom tool )?call|failed to parse function arguments"
-    r"|(?:Wall time[^\n]*\n)?aborted by user|(?:exec command|patch) rejected by user|exec_command failed|Script failed\n"
+    r"|(?:Wall time[^\n]*\n)?aborted by user|(?:exec command|patch) rejected by user|exec_command failed"
+    r"|Script failed\n"
 )
 _TASK = re.compile(r"Message Type: [^\n]*\n(?:[^\n]+\n)*?Payload:\n")
 _NESTED = 200  # the JSON encoder of what we print gives up at 254 levels

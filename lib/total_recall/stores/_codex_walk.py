@@ -21,7 +21,7 @@ from ._jsonl import Lines
 from .base import Entry, Reference, State
 from .tools import call_class, kind_of, result_class
 
-_OPEN_CALLS = 256
+_OPEN_CALLS = 256  # calls of killed turns never get their output
 
 
 class Walk:
@@ -104,7 +104,7 @@ class Walk:
             return "timestamp" in value and isinstance(value.get("type"), str)
         return bool(self.state.get("bare")) and (unwrapped(value)[0] is not None or "record_type" in value)
 
-    # -- lines -------------------------------------------------------------------------------------------------
+    # -- lines --------------------------------------------------------------------------------------------------
 
     def _entry(self, line: Line) -> Entry:
         value = line.value
@@ -207,7 +207,7 @@ class Walk:
             about["directory"] = folder
         return []
 
-    # -- user messages -----------------------------------------------------------------------------------------
+    # -- user messages ------------------------------------------------------------------------------------------
 
     def _message(self, payload: Record, ts: str | None) -> list[Record]:
         role = payload.get("role")
@@ -262,7 +262,7 @@ class Walk:
         authorship = "delegated" if task else "injected"
         return [self._say("user", ts, text, authorship=authorship, agent=author or None)]
 
-    # -- the model's items ---------------------------------------------------------------------------------------
+    # -- the model's items --------------------------------------------------------------------------------------
 
     def _by_model(self, ts: str | None, content: str = "", **known: Any) -> list[Record]:
         model = self.state["about"].get("model")
@@ -291,7 +291,11 @@ class Walk:
             kind, following = unwrapped(line.value)
             if kind == "compacted":
                 return text in str(following.get("message"))
-            if line.value is None or kind == "response_item":
+            if (
+                line.value is None
+                or kind == "response_item"
+                or following.get("type") in ("task_complete", "turn_aborted")
+            ):
                 return False
             seen += 1
         # The end of a file that is being written: what no UI item shows is the summary of a compaction under way.
@@ -358,7 +362,7 @@ class Walk:
         )
         return [call, self._result(ts, call_id, output, failed)]
 
-    # -- compactions ----------------------------------------------------------------------------
+    # -- compactions --------------------------------------------------------------------------------------------
 
     def _compacted(self, payload: Record, ts: str | None) -> list[Record]:
         text = items.string(payload.get("message")) or ""

@@ -89,6 +89,10 @@ class Walk:
             context.replayed = context.replayed or self._is_replay(message) or None
         if part is None:
             return self._message_entry(message, context)
+        for earlier in self._source.parts(message.id):
+            if earlier.id == part.id:
+                break
+            self._records(earlier, context, 0)  # the first one that gives a record takes the message's tokens
         return self._entry(part, context)
 
     def last_compaction(self) -> tuple[Message, dict[str, Any]] | None:
@@ -121,14 +125,13 @@ class Walk:
     def _batch(self, batch: Batch) -> Iterator[Entry]:
         message, state = batch.message, self._state
         context = self._context(message)
-        if message.role == "user" and state.pop("overflow", None) and self._is_replay(message):
-            state["replays"] = message.id
-        if state.get("replays") == message.id:
-            context.replayed = True
-        passed = state["after"]
-        begun = passed is not None and passed[1] == message.id
+        begun = state["after"] is not None and state["after"][1] == message.id
         if not begun:
             state["offset"] += len(message.raw)
+            if message.role == "user" and state.pop("overflow", None) and self._is_replay(message):
+                state["replays"] = message.id
+        if state.get("replays") == message.id:
+            context.replayed = True
         for part in batch.parts:
             yield self._entry(part, context)
         if batch.last and message.error is not None:

@@ -129,6 +129,13 @@ class Memory:
         """Keep a value."""
         self._kept[kind, key] = signature, value
 
+    def forget(self, kind: str, key: str) -> None:
+        """Forget a value."""
+        self._kept.pop((kind, key), None)
+
+    def expect(self, kind: str) -> None:
+        """Most values of this kind will be asked for: what makes that cheaper may be done now."""
+
     def keep_only(self, kind: str, keys: set[str]) -> None:
         """Forget the values of other keys."""
 
@@ -204,7 +211,7 @@ class Store:
     def text_files(self, session: Reference) -> tuple[str, ...]:
         """The files in which every word of the session's texts stands as it is; none when that is not sure.
 
-        By their bytes alone a complete search can then pass over the session.
+        By the bytes of such files alone a session can be passed over.
         """
         return ()
 
@@ -295,11 +302,34 @@ class Store:
         return self._children.get(session_id, [])
 
     def row(self, session: Reference, now: float = 0.0) -> Record:
-        """The session's row; damage is in its `read_error`, never raised.
+        """The session's row, remembered while nothing that it says can have changed; damage is in its `read_error`.
 
         With `now`, in seconds since 1970, a session that ends later than that is marked `clock: "ahead"`.
         """
-        known: Record = {"file_size": session.size, "end_time": from_epoch(session.updated)}
+        children = [child.session_id for child in self.children(session.session_id)]
+        signature = (
+            *self.seen(session),
+            session.names,
+            len(children),
+            children[:_LISTED],
+            self.parent(session),
+            *self.surroundings(session),
+        )
+        row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
+        if now and (row["end_time"] or "") > (from_epoch(now) or ""):
+            row = session_row(**{**row, "clock": "ahead"})
+        return row
+
+    def seen(self, session: Reference) -> tuple[Any, ...]:
+        """What of a listing's reference changes when the session does, without another look at the store."""
+        return (session.size, session.updated, len(session.files))
+
+    def surroundings(self, session: Reference) -> tuple[Any, ...]:
+        """What a row depends on beside its session: files of titles, say."""
+        return ()
+
+    def _row(self, session: Reference, children: list[str]) -> Record:
+        known: Record = {"file_size": session.size}
         try:
             facts = self.facts(session)
             known.update(facts["counts"])
@@ -310,12 +340,9 @@ class Store:
             known["read_error"] = error.reason
         except FileNotFoundError:
             known["read_error"] = "gone"
-        if now and (known.get("end_time") or "") > (from_epoch(now) or ""):
-            known["clock"] = "ahead"
         if known.get("title"):
             known["title"] = one_line(known["title"], 1000)
         held_back = []
-        children = [child.session_id for child in self.children(session.session_id)]
         aliases = [name for name in session.names if name != session.session_id]
         for key, count, names in (
             ("child_sessions", "child_session_count", children),

@@ -70,6 +70,7 @@ class Codex(Store):
         return os.path.exists(self.root) or os.path.exists(self._archive)
 
     def sessions(self, since: float = 0.0, directory: str = "") -> list[Reference]:
+        """All threads, newest first. A file's first line, which has the id, is read when the file is new, then kept."""
         found = rollouts(self.root, self._archive, self.notices)
         self._head = self._heads.of(found)
         return newest_first(session for session in threads(self.harness, found, self._head) if session.updated >= since)
@@ -135,9 +136,12 @@ class Codex(Store):
 
         They keep the session_id and id that they have in their own session, and are all `replayed`.
         """
-        inherited = [part for part in self._lineage(session) if part.session.session_id != session.session_id]
-        for _, parts in groupby(reversed(inherited), key=lambda part: part.session.session_id):
-            by_file = {part.file: part for part in parts}
+        parts, missing = self._lineage(session)
+        if missing:
+            self.notices.say(f"{session.session_id}: the thread that it goes on from is not in the store ({missing})")
+        inherited = [part for part in parts if part.session.session_id != session.session_id]
+        for _, some in groupby(reversed(inherited), key=lambda part: part.session.session_id):
+            by_file = {part.file: part for part in some}
             origin = next(iter(by_file.values())).session
             state: State = {}
             for entry in (walk := self._walk(origin, state)):
@@ -151,7 +155,8 @@ class Codex(Store):
         """The ranges of record ids, [first, last], that a rewind left behind."""
 
         def read(_: Any) -> list[list[int]]:
-            kept = {part.file: part for part in self._lineage(session) if part.session.path == session.path}
+            parts, _ = self._lineage(session)
+            kept = {part.file: part for part in parts if part.session.path == session.path}
             left: list[list[int]] = []
             prompts: list[int] = []  # the first ids of the turns that still count
             state: State = {}
@@ -169,20 +174,19 @@ class Codex(Store):
 
         return self.remember("abandoned", session.path, self.signature(session), read)
 
-    def _lineage(self, session: Reference) -> list[Part]:
-        """What a session's present branch is made of, the newest rollout first, each as far as the next one goes on."""
+    def _lineage(self, session: Reference) -> tuple[list[Part], str | None]:
+        """What a session's present branch is made of, newest first, and the rollout it needs that is not there."""
         parts = [Part(session, len(session.files) - 1)]
         met = set()
         while True:
             path = parts[-1].session.files[parts[-1].file]
             base = self._said(path).get("base")
             if base is None or path in met:
-                return parts
+                return parts, None
             met.add(path)
             found = self._rollout(base[0])
             if found is None:
-                self.notices.say(f"{session.session_id}: the thread it goes on from ({base[0]}) is not in the store")
-                return parts
+                return parts, base[0]
             parts.append(Part(*found, base[1], base[2]))
 
     def _rollout(self, name: str) -> tuple[Reference, int] | None:

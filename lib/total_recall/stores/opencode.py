@@ -136,6 +136,9 @@ class OpenCode(Store):
         kept = self._signatures.pop(session.session_id, None)
         return self._tables.signature(session.session_id) if kept is None else kept
 
+    def seen(self, session: Reference) -> tuple[Any, ...]:
+        return (session.updated, *self.signature(session))
+
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, settled=whole))
 
