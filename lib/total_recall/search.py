@@ -237,14 +237,14 @@ class _Run:
         if session is None or not stored["ref"]:
             return ""
         try:
-            entry = part.source.fetch(session, stored["ref"])
+            entry = part.source.fetch(session, {**stored["ref"], "id": candidate.record})
         except (Unreadable, FileNotFoundError):
             return ""
-        if entry is None or stored["part"] >= len(entry.messages):
+        if entry is None or not entry.messages:
             return ""
         # Read by itself, a result does not know its tool's name, and so not always its class.
         place = _OWN_PLACE.get(candidate.kind)
-        texts = passages(entry.messages[stored["part"]])
+        texts = passages(entry.messages[min(stored["part"], len(entry.messages) - 1)])
         return next((passage.text for passage in texts if _OWN_PLACE.get(passage.kind) == place), "")
 
     # -- results -----------------------------------------------------------------------------------------------
