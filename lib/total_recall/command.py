@@ -308,6 +308,7 @@ since_until = options(
 envelope_option = click.option(
     "--envelope", is_flag=True, help="One JSON object with the run's facts round the records."
 )
+report_option = click.option("--report", is_flag=True, help="A report for people instead of records.")
 limit_option = click.option("--limit", type=COUNT, default=0, help="At most so many records; 0 is no bound.")
 bounds_options = options(
     click.option("--limit", type=COUNT, default=0, help="At most so many records, the last ones unless --offset."),

@@ -72,14 +72,14 @@ def source(
             notices.say(f"{locked}; what it holds so far is searched")
     else:
         coverage.index_age = max(coverage.index_age or 0.0, index.age(now))
-    _account(index, sessions, coverage)
+    _account(index, store, sessions, coverage)
     return Source(store.harness, index, sessions, whole, store.entry_at)
 
 
-def _account(index: Index, sessions: Sequence[Reference], coverage: Coverage) -> None:
+def _account(index: Index, store: Store, sessions: Sequence[Reference], coverage: Coverage) -> None:
     known = index.sessions()
     missing = 0
-    for session in index.stale(sessions):
+    for session in index.stale(store, sessions):
         name = session.session_id
         there = number_of(name) in known
         missing += not there

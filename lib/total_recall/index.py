@@ -57,11 +57,6 @@ def number_of(*parts: Any) -> int:
     return int.from_bytes(blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
-def signature(session: Reference) -> int:
-    """What changes when the session does, from what a listing knows anyway."""
-    return number_of(session.path, session.updated, session.size)
-
-
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name=analysis.NAME)
@@ -89,6 +84,7 @@ class Index:
         self._index.register_tokenizer(analysis.NAME, analysis.analyzer())
         self._searcher: tantivy.Searcher | None = None
         self._sessions: dict[int, Known] | None = None
+        self._signatures: dict[str, int] = {}
 
     @classmethod
     def open(cls, shadow: str, notices: Notices, *, rebuild: bool = False) -> Index | None:
@@ -202,15 +198,22 @@ class Index:
         except OSError:
             return 0.0
 
-    def stale(self, sessions: Iterable[Reference]) -> list[Reference]:
-        """The sessions that are not indexed as they are now."""
+    def stale(self, store: Store, sessions: Iterable[Reference]) -> list[Reference]:
+        """The sessions that are not indexed as they were when first asked about."""
         known = self.sessions()
         stale = []
         for session in sessions:
             entry = known.get(number_of(session.session_id))
-            if entry is None or entry.signature != signature(session):
+            if entry is None or entry.signature != self._signature(store, session):
                 stale.append(session)
         return stale
+
+    def _signature(self, store: Store, session: Reference, *, fresh: bool = False) -> int:
+        """What changes when the session does, as a number other than 0."""
+        name = session.session_id
+        if fresh or name not in self._signatures:
+            self._signatures[name] = number_of(*store.signature(session)) or 1
+        return self._signatures[name]
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -264,10 +267,10 @@ class Index:
 
         `alive` are all session ids of the store: others leave the index. `seconds` bounds the time that may be
         spent, between two sessions; what is left out stays stale. `again` indexes unchanged sessions too. `progress`
-        is told how many of how many bytes are done. Raises Locked, before anything is done.
+        is told how many of how many sessions are done. Raises Locked, before anything is done.
         """
         sessions = list(sessions)
-        todo = sessions if again else self.stale(sessions)
+        todo = sessions if again else self.stale(store, sessions)
         gone = self._gone(alive)
         if not todo and not gone:
             return
@@ -275,20 +278,20 @@ class Index:
         until = monotonic() + seconds if seconds else float("inf")
         with self.writing(wait, threads=2 if total >= _SMALL else 1) as writer:
             yield from self._removed(writer, store.harness, gone)
-            uncommitted, done, last = bool(gone), 0, monotonic()
-            written = 0
-            for session in todo:
+            uncommitted, done, written, last = bool(gone), 0, 0, monotonic()
+            for number, session in enumerate(todo, 1):
                 if monotonic() >= until:
                     break
-                yield self._session(writer, store, session, again)
+                row, size = self._session(writer, store, session, again)
+                yield row
                 uncommitted = True
-                done += session.size
-                written += session.size
+                done += size
                 if progress:
-                    progress(done, total)
-                if total >= _SMALL and (written >= _COMMIT_BYTES or monotonic() - last >= _COMMIT_SECONDS):
+                    progress(number, len(todo))
+                waited = monotonic() - last >= _COMMIT_SECONDS and done >= _SMALL
+                if done - written >= _COMMIT_BYTES or waited:
                     writer.commit()
-                    uncommitted, written, last = False, 0, monotonic()
+                    uncommitted, written, last = False, done, monotonic()
             if uncommitted:
                 writer.commit()
 
@@ -312,10 +315,12 @@ class Index:
             _delete(writer, session_id, whole=True)
             yield _row(harness, session_id, 0, 0, 0.0, "removed")
 
-    def _session(self, writer: tantivy.IndexWriter, store: Store, session: Reference, again: bool) -> Record:
-        """Index one session: what it grew by if that is all, else the whole of it."""
+    def _session(
+        self, writer: tantivy.IndexWriter, store: Store, session: Reference, again: bool
+    ) -> tuple[Record, int]:
+        """Index one session: what it grew by if that is all, else the whole of it. Gives its row and bytes of text."""
         began = monotonic()
-        before = signature(session)
+        before = self._signature(store, session, fresh=True)
         known = None if again else self.sessions().get(number_of(session.session_id))
         kept = self.stored(known.address) if known else None
         if kept and not (kept.get("facts") and store.continues(session, kept["facts"])):
@@ -334,7 +339,7 @@ class Index:
         row = _row(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
         if error:
             row["error"] = error
-        return row
+        return row, indexed.size
 
 
 class _Indexed:
@@ -348,6 +353,7 @@ class _Indexed:
         self.records = kept["records"] if kept else 0
         self.cut = kept["cut"] if kept else 0
         self.begun = False
+        self.size = 0
         self._writer = writer
         self._whole = kept is None
         self._tally = Tally(kept["facts"]) if kept else Tally()
@@ -397,6 +403,7 @@ class _Indexed:
             document.add_bytes("stored", stored)
             self._writer.add_document(document)
             self.cut += passage.cut
+            self.size += len(passage.text)
             self.documents += 1
             self.added += 1
 

@@ -25,6 +25,7 @@ A_SESSION = 10  # hits of one session, unless there is no limit
 _MASK_BITS = 20  # words whose presence one query tells: a score is a float with 24 bits
 _SHORT = 200  # characters up to which the same text in two sessions says nothing
 _FURTHER = 3
+_OWN_PLACE = {"reasoning": "thinking", "tool-input": "tool_calls"}
 
 
 class Candidate:
@@ -236,13 +237,15 @@ class _Run:
         if session is None or not stored["ref"]:
             return ""
         try:
-            entry = part.source.fetch(session, stored["ref"])
+            entry = part.source.fetch(session, {**stored["ref"], "id": candidate.record})
         except (Unreadable, FileNotFoundError):
             return ""
-        if entry is None or stored["part"] >= len(entry.messages):
+        if entry is None or not entry.messages:
             return ""
-        texts = passages(entry.messages[stored["part"]])
-        return next((passage.text for passage in texts if passage.kind == candidate.kind), "")
+        # Read by itself, a result does not know its tool's name, and so not always its class.
+        place = _OWN_PLACE.get(candidate.kind)
+        texts = passages(entry.messages[min(stored["part"], len(entry.messages) - 1)])
+        return next((passage.text for passage in texts if _OWN_PLACE.get(passage.kind) == place), "")
 
     # -- results -----------------------------------------------------------------------------------------------
 

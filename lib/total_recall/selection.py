@@ -52,9 +52,7 @@ class Sessions:
     def all(self) -> list[tuple[Store, Reference]]:
         """Every session, most recently updated first."""
         if self._listed is None:
-            listed = list(self.listed())
-            listed.sort(key=lambda pair: (-pair[1].updated, pair[1].session_id, pair[1].harness))
-            self._listed = listed
+            self._listed = sorted(self.listed(), key=_newest)
         return self._listed
 
     def matching(self, asked: str, harness: str | None = None) -> tuple[Store, Reference]:
@@ -175,18 +173,29 @@ class Window(NamedTuple):
 
 def rows(sessions: Sessions, window: Window, now: float) -> list[tuple[Record, Store, Reference]]:
     """The rows of the sessions in the window, most recently updated first."""
-    found = []
-    homeless = 0
-    for store, session in sessions.listed(window.start(now), window.directory):
-        row = store.row(session, now)
-        if window.directory and row["directory"] is None:
-            homeless += 1
-        if window.holds(row, now):
-            found.append((row, store, session))
-    if homeless:
-        sessions.notices.say(f"{homeless} sessions record no directory and are not selected by --directory")
+    found = list(recent(sessions, window, now))
     found.sort(key=lambda item: (-recency(item[0], item[2], now), item[0]["session_id"], item[0]["harness"]))
     return found
+
+
+def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
+    """The sessions in the window, most recently updated first, each looked at only when it is its turn."""
+    homeless = 0
+    for store, session in sorted(sessions.listed(window.start(now), window.directory), key=_newest):
+        row = store.row(session, now)
+        homeless += bool(window.directory) and row["directory"] is None
+        if window.holds(row, now):
+            yield row, store, session
+    _say_homeless(sessions, homeless)
+
+
+def _newest(pair: tuple[Store, Reference]) -> tuple[float, str, str]:
+    return -pair[1].updated, pair[1].session_id, pair[1].harness
+
+
+def _say_homeless(sessions: Sessions, homeless: int) -> None:
+    if homeless:
+        sessions.notices.say(f"{homeless} sessions record no directory and are not selected by --directory")
 
 
 def recency(row: Record, session: Reference, now: float) -> float:

@@ -18,6 +18,7 @@ from ..command import (
     hours_option,
     interruptible,
     options,
+    report_option,
     session_argument,
 )
 from ..command import Moment as MomentType
@@ -44,7 +45,7 @@ from ..stores.base import Reference, Store
     click.option("--drop", "dropped", multiple=True, metavar="SESSION", help="Take this session out; repeatable."),
     click.option("--keep-deleted", is_flag=True, help="Keep what is gone from the store."),
     click.option("--wait", type=click.FloatRange(min=0), default=30, help="Seconds to wait for another writer (30)."),
-    click.option("--report", is_flag=True, help="A report for people instead of records."),
+    report_option,
     envelope_option,
 )
 def main(

@@ -211,9 +211,17 @@ class Store:
     def text_files(self, session: Reference) -> tuple[str, ...]:
         """The files in which every word of the session's texts stands as it is; none when that is not sure.
 
+        <<<<<<< HEAD
         By their bytes alone a complete search can then pass over the session.
+        =======
+        By the bytes of such files alone a session can be passed over.
+        >>>>>>> search
         """
         return ()
+
+    def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
+        """The ids of the sessions in which any of `words` may stand, in any case; None when only reading tells."""
+        return None
 
     def history(self, session: Reference) -> Iterator[Record]:
         """The records that the session inherits by reference, oldest first; most harnesses copy instead."""

@@ -103,6 +103,10 @@ class Claude(Store):
         """The branches of the tree of records that a rewind left."""
         return abandoned((_record(entry.line()), entry.messages) for entry in self.entries(session, {}))
 
+    def text_files(self, session: Reference) -> tuple[str, ...]:
+        """Every letter is written as it is; a compressed file shows none of them."""
+        return () if any(path.endswith(".zst") for path in session.files) else session.files
+
     def resume(self, row: Record) -> list[str]:
         """A sub-agent cannot be reopened by itself: its session is."""
         return ["claude", "--resume", row.get("parent_session_id") or row["session_id"]]

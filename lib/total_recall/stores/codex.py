@@ -108,6 +108,10 @@ class Codex(Store):
             pass
         return None
 
+    def text_files(self, session: Reference) -> tuple[str, ...]:
+        """Every letter is written as it is; a compressed file shows none of them."""
+        return () if any(path.endswith(".zst") for path in session.files) else session.files
+
     def resume(self, row: Record) -> list[str]:
         return ["codex", "resume", row["session_id"]]
 

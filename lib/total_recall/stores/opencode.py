@@ -151,12 +151,13 @@ class OpenCode(Store):
             state.update(fresh_state(), **self._origin(source, now))
         return Walk(source, now, state, self.notices, **how)
 
-    def continues(self, session: Reference, state: State) -> bool:
-        """Whether what was read up to `state` still stands, so that a walk can go on from it.
+    def continues(self, session: Reference, facts: Record) -> bool:
+        """Whether what was read up to the state in `facts` still stands, so that a walk can go on from it.
 
         A prompt may be queued behind a step that is still at work: then parts appear before the prompt, and all ids
         after them are other ones. A revert takes messages away.
         """
+        state = facts["state"]
         if not state.get("after"):
             return True
         at, message_id, part_id = state["after"]
@@ -165,7 +166,7 @@ class OpenCode(Store):
 
     def facts(self, session: Reference) -> Record:
         def read(previous: Any) -> Record:
-            tally = Tally(previous[1]) if previous and self.continues(session, previous[1]["state"]) else Tally()
+            tally = Tally(previous[1]) if previous and self.continues(session, previous[1]) else Tally()
             for entry in self._walk(session, tally.state, settled=True, bodies=False):
                 tally.add(entry)
             facts = tally.facts()
