@@ -211,11 +211,7 @@ class Store:
     def text_files(self, session: Reference) -> tuple[str, ...]:
         """The files in which every word of the session's texts stands as it is; none when that is not sure.
 
-        <<<<<<< HEAD
-        By their bytes alone a complete search can then pass over the session.
-        =======
         By the bytes of such files alone a session can be passed over.
-        >>>>>>> search
         """
         return ()
 
