@@ -17,11 +17,11 @@ from ..notices import Notices, Unreadable
 from ..record import Record
 from ._claude_branches import abandoned
 from ._claude_copies import Repeats
-from ._claude_files import head, is_record, transcripts
-from ._claude_project import Project, custom_title
+from ._claude_files import is_record, transcripts
+from ._claude_project import Project, custom_title, is_agent, title_file
 from ._claude_records import Reader
 from ._jsonl import Lines, open_regular, parse
-from .base import Entry, Memory, Place, Reference, State, Store
+from .base import Entry, Memory, Place, Reference, State, Store, stamp
 
 _BLANK_BYTES = 4096
 
@@ -57,16 +57,21 @@ class Claude(Store):
         """From the folder it lies in, or from the first record of what 2.0 wrote beside its sessions."""
         if session.key is not None:
             return str(session.key)
-        if not session.session_id.startswith("agent-"):
+        if not is_agent(session.path):
             return None
-        found = head(session.path, self.remember)["session_id"]
+        found = self._project(session).heads.get(session.path, {}).get("session_id")
         return found if found != session.session_id else None
+
+    def surroundings(self, session: Reference) -> tuple[object, ...]:
+        """Titles may stand beside the transcript and in others of its project."""
+        if is_agent(session.path):
+            return ()
+        return (*stamp(title_file(session.path)), self._project(session).titles)
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         """One entry a line, or a record recovered from a damaged one."""
         if "copied" not in state:
-            agent = session.session_id.startswith("agent-")
-            state["copied"] = None if agent else self._project(session).origins(session.path)
+            state["copied"] = self._project(session).origins(session.path)
         repeats = Repeats(session.path, state)
         reader = Reader(session, state, repeats)
         offset, number = state.setdefault("offset", 0), state.setdefault("lines", 0)
@@ -126,7 +131,7 @@ class Claude(Store):
         }
 
     def _title(self, session: Reference, about: Record) -> str | None:
-        if session.session_id.startswith("agent-"):
+        if is_agent(session.path):
             return None
         given = about["customTitle"] if "customTitle" in about else custom_title(session.path)
         return given or about.get("aiTitle") or self._project(session).title(session.path)
