@@ -116,7 +116,7 @@ class Walk:
             message, part = found[0], found[1]
             context = self._context(message)
             made, value = self._records(part, context, number)
-            if self._incomplete(message, part, value, made):
+            if len(made) < part.width and self._may_go_on(part, value, message):
                 waiting.append([ref, number, len(made)])
             if made[given:]:
                 self._state["used"] = message.id
@@ -142,18 +142,29 @@ class Walk:
 
     def _entry(self, part: Part, context: Context) -> Entry:
         message, state = context.message, self._state
-        number = state["id"] + 1
-        made, value = self._records(part, context, number)
-        if value is None:
+        if part.width:
+            entry = self._told(part, context)
+        else:
+            entry = Entry(partial(line, part, None, message), message.ts, None, None, message.id)
+        if part.damaged:
             self._damaged.append(part.id)
-        if made:
-            state["used"] = message.id
-        if self._incomplete(message, part, value, made):
-            state["open"].append([part.ref, number, len(made)])
         state["id"] += part.width
         state["offset"] += part.size
         state["parts"] += 1
         state["after"] = [message.at, message.id, part.id]
+        return entry
+
+    def _told(self, part: Part, context: Context) -> Entry:
+        """The entry of a part that may hold records, numbered from the next id on."""
+        message, state = context.message, self._state
+        number = state["id"] + 1
+        made, value = self._records(part, context, number)
+        if value is None and not part.damaged:
+            self._damaged.append(part.id)
+        if made:
+            state["used"] = message.id
+        if len(made) < part.width and self._may_go_on(part, value, message):
+            state["open"].append([part.ref, number, len(made)])
         return self._made(part, context, value, made)
 
     def _records(self, part: Part, context: Context, number: int) -> tuple[list[Record], dict[str, Any] | None]:
@@ -165,7 +176,8 @@ class Walk:
             context.summary = self._summary(context.message)
             if value.get("overflow") is True:
                 self._state["overflow"] = True
-        context.branch = "abandoned" if self._is_hidden(context.message, part.id) else None
+        if self._hidden is not None:
+            context.branch = "abandoned" if self._is_hidden(context.message, part.id) else None
         return records(part, value, context, number, settled=self._settled), value
 
     def _made(self, part: Part, context: Context, value: dict[str, Any] | None, made: list[Record]) -> Entry:
@@ -182,7 +194,7 @@ class Walk:
     def _message_entry(self, message: Message, context: Context) -> Entry:
         """The message's own row: it failed, or has no parts."""
         state, made = self._state, []
-        if message.data is None:
+        if message.damaged:
             self._damaged.append(message.id)
         if message.error is not None:
             state["id"] += 1
@@ -204,15 +216,15 @@ class Walk:
                 context.told, context.usage = True, None
         return context
 
-    def _incomplete(self, message: Message, part: Part, value: dict[str, Any] | None, made: list[Record]) -> bool:
-        """Whether a part may yet give more records than it did."""
-        if value is None or len(made) >= part.width or part.ref.get("table") == v2.TABLE:
+    def _may_go_on(self, part: Part, value: dict[str, Any] | None, message: Message) -> bool:
+        """Whether a part that has given fewer records than it has ids for may yet give them."""
+        if value is None or part.ref.get("table") == v2.TABLE:
             return False
         return message.growing or value.get("type") == "compaction"
 
     def _answers_own_command(self, message: Message) -> bool:
         """Whether a step was no step of the model's, but a person's `!` command: those have no `finish`."""
-        if message.parent is None or message.error is not None or message.growing or (message.data or {}).get("finish"):
+        if message.parent is None or message.error is not None or message.growing or message.fields.get("finish"):
             return False
         if self._own_command[0] != message.parent:
             parts = self._source.parts(message.parent)
@@ -282,7 +294,7 @@ def compaction_part(source: Source, message_id: str) -> dict[str, Any] | None:
 
 
 def _raw_type(value: dict[str, Any] | None, message: Message) -> str | None:
-    kind = (value or {}).get("type")
+    kind = None if value is None else value.get("type")
     if kind in ("text", "file") and message.role in ("user", "assistant"):
         return str(message.role)
     return "thinking" if kind == "reasoning" else None
