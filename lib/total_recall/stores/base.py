@@ -223,7 +223,7 @@ class Store:
         """The records that the session inherits by reference, oldest first; most harnesses copy instead."""
         return iter(())
 
-    def abandoned(self, session: Reference) -> list[list[int]]:
+    def abandoned(self, session: Reference) -> Sequence[Sequence[int]]:
         """The ranges `[first id, last id]` of records on branches that a rewind left behind; one pass."""
         return []
 
