@@ -69,7 +69,7 @@ def guarded(run: Run, store: Store, session: Reference, stream: Stream) -> Itera
 
 
 class Scope:
-    """The sessions that a window command looks at: those named, else those of the window, most recent first.
+    """The sessions that a window command looks at: those named, whatever the window, else the window's, newest first.
 
     Iterating gives them, one at a time; `scanned` and `matched` count, for the account of the run.
     """
@@ -86,7 +86,6 @@ class Scope:
     ) -> None:
         self.run = run
         self.scanned = self.matched = 0
-        self.unmatched: list[str] = []
         self._asked = asked
         self._sessions = Sessions(run.stores(harnesses), run.notices)
         self._window = Window(since, until, directory, 0 if asked else hours)
@@ -108,11 +107,7 @@ class Scope:
     def _chosen(self) -> Iterator[Selected]:
         run = self.run
         if self._asked:
-            for store, session in selected(self._sessions, self._asked, run.stdin, run.now):
-                if self._window.holds(store.row(session, run.now), run.now):
-                    yield Selected(store, session)
-                else:
-                    self.unmatched.append(session.session_id)
+            yield from selected(self._sessions, self._asked, run.stdin, run.now)
         elif self._window == Window():
             for store, session in self._sessions.all():
                 yield Selected(store, session)
@@ -123,15 +118,13 @@ class Scope:
     def account(self) -> str:
         """How many sessions were looked at, and in how many something was found, as a sentence."""
         text = f"{self.scanned} sessions scanned, {self.matched} with hits"
-        if self.unmatched:
-            text += f", {len(self.unmatched)} outside the window: {', '.join(self.unmatched)}"
         if failed := self.run.notices.failures:
             text += f", {len(failed)} unreadable: {', '.join(failed)}"
         return text
 
     def facts(self) -> Record:
         """The same as the fields of an envelope."""
-        return {"scanned": self.scanned, "matched": self.matched, "unmatched": self.unmatched}
+        return {"scanned": self.scanned, "matched": self.matched, "unmatched": self.scanned - self.matched}
 
     def status(self) -> int:
         """1 when nothing was found, as grep has it."""

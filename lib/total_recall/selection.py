@@ -161,8 +161,6 @@ class Window(NamedTuple):
 
     def holds(self, row: Record, now: float) -> bool:
         """Whether the session's span overlaps the window and its end lies within the hours."""
-        if self.directory and self.directory not in (row["directory"] or ""):
-            return False
         start, end = row["start_time"] or row["end_time"], row["end_time"] or row["start_time"]
         if self.hours and (end is None or end < (from_epoch(now - self.hours * 3600) or "")):
             return False
@@ -184,9 +182,21 @@ def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Rec
     for store, session in sorted(sessions.listed(window.start(now), window.directory), key=_newest):
         row = store.row(session, now)
         homeless += bool(window.directory) and row["directory"] is None
-        if window.holds(row, now):
+        if within(window, row, store, session, now):
             yield row, store, session
     _say_homeless(sessions, homeless)
+
+
+def within(window: Window, row: Record, store: Store, session: Reference, now: float) -> bool:
+    """Whether a session is in the window: by its times, and by any directory that it was in."""
+    if not window.holds(row, now):
+        return False
+    if window.directory in (row["directory"] or ""):
+        return True
+    try:
+        return any(window.directory in other for other in store.directories(session))
+    except (Unreadable, FileNotFoundError):
+        return False
 
 
 def _newest(pair: tuple[Store, Reference]) -> tuple[float, str, str]:

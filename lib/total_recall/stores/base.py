@@ -208,6 +208,11 @@ class Store:
         """
         return dict(facts["about"])
 
+    def directories(self, session: Reference) -> list[str]:
+        """Every working directory that the session's records name, where it was moved; the row has the first."""
+        found = self.facts(session)["about"].get("directories")
+        return found if isinstance(found, list) else []
+
     def text_files(self, session: Reference) -> tuple[str, ...]:
         """The files in which every word of the session's texts stands as it is; none when that is not sure.
 
