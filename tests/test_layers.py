@@ -8,9 +8,9 @@ from sample import ROOT
 
 # Each may import those before it on the list, and of its own layer.
 LAYERS = [
-    ["record", "times", "notices", "shell", "jtd", "redact", "terminal"],
+    ["record", "times", "notices", "shell_syntax", "shell", "jtd", "redact", "terminal"],
     ["stores"],
-    ["todos", "questions", "dialogue", "git", "profile", "histogram"],
+    ["calls", "git", "todos", "questions", "dialogue", "profile", "histogram"],
     ["selection", "shadow", "catalogue"],
     ["output"],
     ["bounds", "follow"],

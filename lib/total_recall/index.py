@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from hashlib import blake2b
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ _COMMIT_BYTES = 256_000_000
 _COMMIT_SECONDS = 20.0
 _HEAP = 50_000_000
 _MANY = 1_000_000
+_PLACE = {kind: place for place, kind in enumerate(KINDS)}
 
 
 class Locked(Exception):
@@ -60,7 +62,7 @@ def number_of(*parts: Any) -> int:
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name=analysis.NAME)
-    for name in ("role", "class", "authorship", "tool_name"):
+    for name in ("role", "class", "tool_name"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     # key - session = 16 * id + class, so that two numbers say which text of which record this is.
     for name in ("session", "key"):
@@ -378,7 +380,7 @@ class _Indexed:
         if not texts:
             return
         self.records += 1
-        moment = epoch(message["ts"]) if message["ts"] else None
+        moment = datetime.fromisoformat(message["ts"]).timestamp() if message["ts"] else None
         stored = orjson.dumps(
             {
                 "id": message["id"],
@@ -393,7 +395,6 @@ class _Indexed:
         for passage in texts:
             document = self._document(message["id"], passage.kind, passage.text)
             document.add_text("role", message["role"])
-            document.add_text("authorship", message["authorship"])
             if message["tool_name"]:
                 document.add_text("tool_name", message["tool_name"])
             elif passage.kind == "tool-input":
@@ -408,7 +409,7 @@ class _Indexed:
             self.added += 1
 
     def _document(self, record: int, kind: str, text: str) -> tantivy.Document:
-        place = KINDS.index(kind)
+        place = _PLACE[kind]
         document = tantivy.Document()
         document.add_text("text", analysis.prepared(text))
         document.add_text("class", kind)
