@@ -120,7 +120,7 @@ def tokens(text: str) -> tuple[list[Token], list[Token]]:
     split: list[Token] = []
     for token in whole:
         word = text[token.start : token.end]
-        parts = pieces(word).split(" ") if _SEAM.search(word) else []
+        parts = pieces(word).split(" ") if word.isascii() and _SEAM.search(word) else []
         if len(parts) < 2:
             split.append(token)
             continue
@@ -173,7 +173,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 @lru_cache(1024)
 def forms(word: str) -> tuple[str, ...]:
     """Words that may be other forms of a word: `retries`, `retried` of `retry`. Most of them do not exist."""
-    if len(word) < 4 or not word.isalpha():
+    if len(word) < 3 or not word.isalpha():
         return ()
     found: dict[str, None] = {}
     for stem in _stems(word):

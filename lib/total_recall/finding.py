@@ -233,7 +233,7 @@ class Finder:
             coverage.unreadable[name] = error.reason
             self.notices.fail(name, error)
         coverage.searched = scan.sessions - len(scan.unreadable)
-        coverage.total, coverage.records = scan.found, scan.records
+        coverage.total, coverage.records, coverage.ruled_out = scan.found, scan.records, scan.ruled_out
 
 
 def _at_most(hits: Iterator[Record], limit: int) -> Iterator[Record]:

@@ -96,7 +96,8 @@ class Scan:
     """The matching records of sessions, in the order of the sessions and of their streams.
 
     Afterwards `records` tells how many records were tested, `found` how many match (also those past the limits),
-    `sessions` how many sessions were looked through and `unreadable` which could not be.
+    `sessions` how many sessions were looked through, `ruled_out` how many of them by the bytes of their files alone,
+    and `unreadable` which could not be.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Scan:
         self.limit = limit
         self.a_session = a_session
         self.width = width
-        self.records = self.found = self.sessions = self.skipped = 0
+        self.records = self.found = self.sessions = self.ruled_out = 0
         self.unreadable: dict[str, Unreadable] = {}
         self._shown = 0
 
@@ -129,15 +130,16 @@ class Scan:
         if isinstance(self.pattern, Literal):
             files = store.text_files(session)
             if files and not any(map(self.pattern.may_stand_in, files)):
-                self.skipped += 1
+                self.ruled_out += 1
                 return
         about: Record | None = None
         shown = 0
         for message in store.messages(session, whole=True):
             if not self._asked_for(message):
                 continue
-            self.records += 1
-            match = self._match(message)
+            texts = searched(message)
+            self.records += bool(texts)
+            match = self._match(texts)
             if match is None:
                 continue
             self.found += 1
@@ -161,8 +163,8 @@ class Scan:
             return not names.isdisjoint(filters.tools)
         return True
 
-    def _match(self, message: Record) -> tuple[Passage, int, int] | None:
-        for passage in searched(message):
+    def _match(self, texts: list[Passage]) -> tuple[Passage, int, int] | None:
+        for passage in texts:
             if self.filters.classes and passage.kind not in self.filters.classes:
                 continue
             if span := self.pattern.find(passage.text):
