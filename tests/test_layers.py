@@ -10,7 +10,7 @@ from sample import ROOT
 LAYERS = [
     ["record", "times", "notices", "shell_syntax", "shell", "jtd", "redact", "terminal"],
     ["stores"],
-    ["calls", "todos", "questions", "dialogue", "git", "profile", "histogram"],
+    ["calls", "patterns", "todos", "questions", "dialogue", "git", "profile", "histogram"],
     ["selection", "shadow", "catalogue", "profile_cache"],
     ["output"],
     ["bounds", "follow"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 
@@ -35,6 +34,8 @@ class Indexes:
         index = Index.open(folder, self._notices) if folder else None
         if index is not None:
             return index, True
+        import tempfile
+
         self._notices.say(f"{store.harness}: what is in scope is indexed for this search alone")
         made = self._temporary.enter_context(tempfile.TemporaryDirectory(prefix="total-recall-"))
         return Index.temporary(made), False

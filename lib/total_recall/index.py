@@ -8,9 +8,9 @@ commit.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from hashlib import blake2b
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ _COMMIT_BYTES = 256_000_000
 _COMMIT_SECONDS = 20.0
 _HEAP = 50_000_000
 _MANY = 1_000_000
+_PLACE = {kind: place for place, kind in enumerate(KINDS)}
 
 
 class Locked(Exception):
@@ -60,7 +61,7 @@ def number_of(*parts: Any) -> int:
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name=analysis.NAME)
-    for name in ("role", "class", "authorship", "tool_name"):
+    for name in ("role", "class", "tool_name"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     # key - session = 16 * id + class, so that two numbers say which text of which record this is.
     for name in ("session", "key"):
@@ -97,7 +98,7 @@ class Index:
         if state == "newer":
             notices.say(f"{folder} was made by a newer version; this run goes on without it")
             return None
-        if os.path.lexists(folder) and not os.access(folder, os.W_OK | os.X_OK):
+        if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK):
             notices.say(f"{folder} cannot be written; this run goes on without it")
             return None
         if state == "older":
@@ -128,6 +129,8 @@ class Index:
         if _stamp(folder) == "ours":
             return cls(folder, tantivy.Index.open(folder))
         # Made beside its place and moved there, so that no reader sees half an index.
+        import shutil
+
         made = f"{folder}.{os.getpid()}"
         shutil.rmtree(made, ignore_errors=True)
         os.makedirs(made, mode=0o700)
@@ -144,6 +147,8 @@ class Index:
     @staticmethod
     def _discard(folder: str) -> None:
         """Move the folder away, then remove it; readers that have it open read on."""
+        import shutil
+
         away = f"{folder}.old.{os.getpid()}"
         try:
             os.rename(folder, away)
@@ -309,10 +314,9 @@ class Index:
             yield from self._removed(writer, harness, session_ids)
             writer.commit()
 
-    @staticmethod
-    def _removed(writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
+    def _removed(self, writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
         for session_id in session_ids:
-            _delete(writer, session_id, whole=True)
+            _delete(writer, self.schema, session_id, whole=True)
             yield _row(harness, session_id, 0, 0, 0.0, "removed")
 
     def _session(
@@ -325,7 +329,7 @@ class Index:
         kept = self.stored(known.address) if known else None
         if kept and not (kept.get("facts") and store.continues(session, kept["facts"])):
             kept = None
-        indexed = _Indexed(writer, session, kept)
+        indexed = _Indexed(writer, self.schema, session, kept)
         error = None
         try:
             indexed.read(store)
@@ -345,7 +349,9 @@ class Index:
 class _Indexed:
     """One session on its way into the index."""
 
-    def __init__(self, writer: tantivy.IndexWriter, session: Reference, kept: Record | None) -> None:
+    def __init__(
+        self, writer: tantivy.IndexWriter, schema: tantivy.Schema, session: Reference, kept: Record | None
+    ) -> None:
         self.session = session
         self.number = number_of(session.session_id)
         self.added = 0
@@ -355,13 +361,14 @@ class _Indexed:
         self.begun = False
         self.size = 0
         self._writer = writer
+        self._schema = schema
         self._whole = kept is None
         self._tally = Tally(kept["facts"]) if kept else Tally()
 
     def _begin(self) -> None:
         # Only now: what is indexed of a session that cannot be opened today is worth keeping.
         if not self.begun:
-            _delete(self._writer, self.session.session_id, whole=self._whole)
+            _delete(self._writer, self._schema, self.session.session_id, whole=self._whole)
             self.begun = True
 
     def read(self, store: Store) -> None:
@@ -378,7 +385,7 @@ class _Indexed:
         if not texts:
             return
         self.records += 1
-        moment = epoch(message["ts"]) if message["ts"] else None
+        moment = datetime.fromisoformat(message["ts"]).timestamp() if message["ts"] else None
         stored = orjson.dumps(
             {
                 "id": message["id"],
@@ -393,7 +400,6 @@ class _Indexed:
         for passage in texts:
             document = self._document(message["id"], passage.kind, passage.text)
             document.add_text("role", message["role"])
-            document.add_text("authorship", message["authorship"])
             if message["tool_name"]:
                 document.add_text("tool_name", message["tool_name"])
             elif passage.kind == "tool-input":
@@ -408,7 +414,7 @@ class _Indexed:
             self.added += 1
 
     def _document(self, record: int, kind: str, text: str) -> tantivy.Document:
-        place = KINDS.index(kind)
+        place = _PLACE[kind]
         document = tantivy.Document()
         document.add_text("text", analysis.prepared(text))
         document.add_text("class", kind)
@@ -450,9 +456,11 @@ class _Indexed:
         self._writer.add_document(document)
 
 
-def _delete(writer: tantivy.IndexWriter, session_id: str, *, whole: bool) -> None:
+def _delete(writer: tantivy.IndexWriter, schema: tantivy.Schema, session_id: str, *, whole: bool) -> None:
     """Forget a session, or only what is known of it as a whole, to write that anew."""
-    writer.delete_documents_by_term("session" if whole else "about", number_of(session_id))
+    # By a query: deletion by term takes no unsigned number, and says nothing.
+    query = tantivy.Query.term_query(schema, "session" if whole else "about", number_of(session_id))
+    writer.delete_documents_by_query(query)
 
 
 def _row(harness: str, session_id: str, documents: int, added: int, seconds: float, status: str) -> Record:

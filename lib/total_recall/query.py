@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from . import analysis
-from .record import AUTHORSHIPS, CLASSES, ROLES
+from .record import CLASSES, ROLES
 
 MUST, SHOULD, MUST_NOT = "must", "should", "must not"
 _MOST_WORDS = 64  # of a query; of a longer one the longest words are searched
@@ -23,11 +23,10 @@ FIELDS = {
     "title": "title",
     "role": None,
     "class": None,
-    "authorship": None,
     "tool": None,
     "session": None,
 }
-_VALUES = {"role": ROLES, "class": (*CLASSES, "title"), "authorship": AUTHORSHIPS}
+_VALUES = {"role": ROLES, "class": (*CLASSES, "title")}
 
 
 class Empty(ValueError):
