@@ -40,7 +40,7 @@ _FIRST_ROWS = 20
 _BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for kind, width in WIDTHS.items())
 _BY_TYPE = " ".join(f"WHEN '{kind}' THEN {width}" for kind, width in WIDTHS.items())
 _WIDTH = f"""CASE substr(p.data, 1, 14) {_BY_START} ELSE
-    CASE WHEN json_valid(CAST(p.data AS TEXT))
+    CASE WHEN json_valid(CAST(p.data AS TEXT)) AND json_type(CAST(p.data AS TEXT)) = 'object'
     THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END END END"""
 _BODY = "CAST(p.data AS BLOB)"
 _LIGHT_BODY = (
