@@ -150,7 +150,7 @@ class Walk:
         if part.width:
             entry = self._told(part, context)
         else:
-            entry = Entry(partial(line, part, None, message), message.ts, None, None, message.id)
+            entry = Entry(partial(line, part, message), message.ts, None, None, message.id)
         if part.damaged:
             self._damaged.append(part.id)
         state["id"] += part.width
@@ -188,7 +188,7 @@ class Walk:
     def _made(self, part: Part, context: Context, value: dict[str, Any] | None, made: list[Record]) -> Entry:
         message = context.message
         return Entry(
-            partial(line, part, value, message),
+            partial(line, part, message),
             made[0]["ts"] if made else message.ts,
             made,
             _raw_type(value, message),
