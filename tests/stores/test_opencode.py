@@ -323,7 +323,7 @@ def test_any_position_can_be_gone_on_from(known):
         kept.append(orjson.dumps(state))
     for number, text in enumerate(kept):
         state = orjson.loads(text)
-        assert store.continues(session, state) or store._source(session).is_newer(session.session_id)
+        assert store.continues(session, {"state": state}) or store._source(session).is_newer(session.session_id)
         rest = [(entry.messages, entry.line()) for entry in store.entries(session, state)]
         assert rest == seen[number + 1 :]
     offsets = [orjson.loads(text)["offset"] for text in kept]

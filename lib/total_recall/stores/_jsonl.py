@@ -42,23 +42,24 @@ def open_session(path: str) -> IO[bytes]:
     if not path.endswith(".zst"):
         return source
     try:
-        import zstandard
+        from ._zstd import Plain
     except ImportError as error:
         source.close()
         raise Unreadable(path, "compressed with zstd, and the Python package zstandard is missing") from error
     import io
 
-    reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True, closefd=True)
-    return io.BufferedReader(reader, BUFFER)
+    return io.BufferedReader(Plain(source), BUFFER)
 
 
 class Lines:
     """The JSON lines of one file, from `offset` on.
 
-    Iterating gives `(offset, line, value)` for each line that holds something: `line` without its line end, `value`
-    the object (a dict), or None where nothing could be made of it. `offset` is always the start of the next line to
-    read, so it can be kept and read on from. `known` tells a whole record of this harness from a piece of one; it
-    decides what may be recovered from a line on which a record is glued to the stub of a torn one.
+    Iterating gives `(offset, line, value)` for each line that holds something: `value` is the object (a dict), or None
+    where nothing could be made of it. `line` is always one line of JSON: the source's own bytes without the line end
+    where they are that, else the value written anew, else the damaged text as a JSON string. The attribute `offset` is
+    always the start of the next line to read, so it can be kept and read on from. `known` tells a whole record of this
+    harness from a piece of one; it decides what may be recovered from a line on which a record is glued to the stub of
+    a torn one.
 
     With `whole`, an unterminated last line is left for the next read: it may still be growing.
     At the end one notice is said for all bad lines of the file.
@@ -92,10 +93,6 @@ class Lines:
             yield from self._lines(source)
         except (OSError, EOFError) as error:
             raise Unreadable(self.path, error) from error
-        except Exception as error:
-            if type(error).__name__ != "ZstdError":
-                raise
-            raise Unreadable(self.path, f"damaged zstd stream after {self.offset} bytes ({error})") from error
         finally:
             source.close()
             self._report()
@@ -122,8 +119,11 @@ class Lines:
                     continue
                 value = parse(text)
                 if value is None:
-                    yield from self._recovered(start, line, text, ended)
-                    continue
+                    value = parse(text, strict=False)
+                    if value is None:
+                        yield from self._recovered(start, text, ended)
+                        continue
+                    text = orjson.dumps(value)
                 line = text
             if isinstance(value, dict):
                 yield start, line, value
@@ -131,9 +131,7 @@ class Lines:
                 self._count_bad()
                 yield start, line, None
 
-    def _recovered(
-        self, start: int, line: bytes, text: bytes, ended: bool
-    ) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+    def _recovered(self, start: int, text: bytes, ended: bool) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
         found = False
         for piece, value in objects(text):
             if self._known(value):
@@ -144,7 +142,7 @@ class Lines:
         else:
             self._partial = True
         if not found:
-            yield start, line, None
+            yield start, orjson.dumps(text.decode("utf-8", "replace")), None
 
     def _count_bad(self) -> None:
         self._bad += 1
@@ -158,13 +156,15 @@ class Lines:
             self._notices.say(f"{self.path}:{self.number}: the last line is incomplete (still being written, or cut)")
 
 
-def parse(text: bytes) -> Any:
-    """The JSON value of a line that the strict parser refused, or None.
+def parse(text: bytes, strict: bool = True) -> Any:
+    """The JSON value of a line that the fast parser refused, or None.
 
-    Takes what JavaScript writes and damage leaves: lone surrogates and invalid UTF-8 become U+FFFD.
+    Takes what JavaScript writes and damage leaves: lone surrogates and invalid UTF-8 become U+FFFD. Not `strict`, also
+    bare control characters inside a string.
     """
+    decoder = _DECODER if strict else _LENIENT
     try:
-        return _clean(_DECODER.decode(text.decode("utf-8", "replace").strip()))
+        return _clean(decoder.decode(text.decode("utf-8", "replace").strip()))
     except (ValueError, RecursionError):
         return None
 
@@ -175,6 +175,7 @@ def _finite(text: str) -> float | None:
 
 
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
+_LENIENT = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None, strict=False)
 
 
 def _clean(value: Any) -> Any:

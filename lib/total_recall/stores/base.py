@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import bisect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import orjson
@@ -18,10 +19,11 @@ from ..record import Record, one_line, session_row
 from ..times import from_epoch
 
 State = dict[str, Any]
-Remember = Callable[[str, str, "tuple[Any, ...]", Callable[[Any], Any]], Any]
+Kept = tuple[str, Any]  # (signature, value)
 
 _LISTED = 10  # how many children and aliases a row names
 _BOOKMARK_BYTES = 256 * 1024
+_END_BYTES = 1024
 
 
 class Place(NamedTuple):
@@ -100,25 +102,57 @@ _RAW_TYPES: tuple[tuple[str, Callable[[Record], bool]], ...] = (
 )
 
 
-def recomputed(kind: str, key: str, signature: tuple[Any, ...], compute: Callable[[Any], Any]) -> Any:
-    """The `Remember` of a run without a catalogue: nothing is remembered, everything is computed."""
-    return compute(None)
+class Memory:
+    """What was learned about sessions: JSON values kept by (kind, key) for as long as their signature holds.
+
+    This one lasts as long as the run; the catalogue's lasts longer.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], Kept] = {}
+
+    def __call__(self, kind: str, key: str, signature: Sequence[Any], compute: Callable[[Kept | None], Any]) -> Any:
+        """The value kept for (kind, key) if `signature` is unchanged, else what `compute` makes of the last one."""
+        written = orjson.dumps(signature).decode()
+        kept = self.get(kind, key)
+        if kept is not None and kept[0] == written:
+            return kept[1]
+        value = compute(kept)
+        self.put(kind, key, written, value)
+        return value
+
+    def get(self, kind: str, key: str) -> Kept | None:
+        """(signature, value) as last kept."""
+        return self._kept.get((kind, key))
+
+    def put(self, kind: str, key: str, signature: str, value: Any) -> None:
+        """Keep a value."""
+        self._kept[kind, key] = signature, value
+
+    def forget(self, kind: str, key: str) -> None:
+        """Forget a value."""
+        self._kept.pop((kind, key), None)
+
+    def expect(self, kind: str) -> None:
+        """Most values of this kind will be asked for: what makes that cheaper may be done now."""
+
+    def keep_only(self, kind: str, keys: set[str]) -> None:
+        """Forget the values of other keys."""
+
+    def close(self) -> None:
+        """Nothing more will be asked."""
 
 
 class Store:
-    """One harness's store, read-only.
-
-    `remember(kind, key, signature, compute)` returns the JSON value kept for (kind, key) while `signature` is
-    unchanged, else what `compute(previous)` returns; `previous` is None or `(signature, value)` as last kept.
-    """
+    """One harness's store, read-only."""
 
     harness: ClassVar[str]
 
-    def __init__(self, place: Place, notices: Notices, remember: Remember = recomputed) -> None:
+    def __init__(self, place: Place, notices: Notices, remember: Memory | None = None) -> None:
         self.place = place
         self.root = place.root
         self.notices = notices
-        self.remember = remember
+        self.remember = remember or Memory()
         self._children: dict[str, list[Reference]] | None = None
 
     # -- what an adapter provides ------------------------------------------------------------------------------
@@ -174,6 +208,30 @@ class Store:
         """
         return dict(facts["about"])
 
+    def directories(self, session: Reference) -> list[str]:
+        """Every working directory that the session's records name, where it was moved; the row has the first."""
+        found = self.facts(session)["about"].get("directories")
+        return found if isinstance(found, list) else []
+
+    def text_files(self, session: Reference) -> tuple[str, ...]:
+        """The files in which every word of the session's texts stands as it is; none when that is not sure.
+
+        By the bytes of such files alone a session can be passed over.
+        """
+        return ()
+
+    def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
+        """The ids of the sessions in which any of `words` may stand, in any case; None when only reading tells."""
+        return None
+
+    def history(self, session: Reference) -> Iterator[Record]:
+        """The records that the session inherits by reference, oldest first; most harnesses copy instead."""
+        return iter(())
+
+    def abandoned(self, session: Reference) -> Sequence[Sequence[int]]:
+        """The ranges `[first id, last id]` of records on branches that a rewind left behind; one pass."""
+        return []
+
     # -- what follows from that --------------------------------------------------------------------------------
 
     def messages(self, session: Reference, state: State | None = None, *, whole: bool = False) -> Iterator[Record]:
@@ -188,21 +246,60 @@ class Store:
 
     def messages_from(self, session: Reference, first: int) -> Iterator[Record]:
         """The messages from record id `first` on, reached by the nearest bookmark before it."""
-        marks = self.facts(session)["bookmarks"]
+        self.facts(session)
+        marks = self._bookmarks(session)
         place = bisect.bisect_right(marks, first, key=lambda mark: mark[0])
         state = orjson.loads(marks[place - 1][1]) if place else {}
         return (message for message in self.messages(session, state) if message["id"] >= first)
 
-    def facts(self, session: Reference) -> Record:
-        """What one read of the whole session tells (see `Tally`), remembered while the session is unchanged."""
+    def marked(self, session: Reference, messages: Iterable[Record]) -> Iterator[Record]:
+        """The messages with `branch: "abandoned"` on those that a rewind left behind."""
+        ranges = self.abandoned(session)
+        for message in messages:
+            if any(first <= message["id"] <= last for first, last in ranges):
+                ref = message.pop("ref", None)
+                message["branch"] = "abandoned"
+                if ref is not None:
+                    message["ref"] = ref
+            yield message
 
-        def read(_: Any) -> Record:
-            tally = Tally()
+    def rewritten(self, session: Reference, state: State) -> bool:
+        """Whether the session's file is another one than `state` was reached in: gone, replaced, or shorter."""
+        size = stamp(session.files[-1])[0] if session.files else 0
+        return size < state.get("offset", 0)
+
+    def facts(self, session: Reference) -> Record:
+        """What one read of the whole session tells (see `Tally`), remembered while the session is unchanged.
+
+        A session that has only grown is read on from where the last read ended.
+        """
+
+        def read(kept: Kept | None) -> Record:
+            before = kept[1] if kept and self.continues(session, kept[1]) else None
+            tally = Tally(before, self._bookmarks(session) if before else [])
             for entry in self.entries(session, tally.state, whole=True):
                 tally.add(entry)
-            return tally.facts()
+            facts = tally.facts()
+            facts["fingerprint"] = self.fingerprint(session, tally.state)
+            self.remember.put("bookmarks", session.path, "", tally.bookmarks)
+            return facts
 
         return self.remember("facts", session.path, self.signature(session), read)
+
+    def _bookmarks(self, session: Reference) -> list[tuple[int, str]]:
+        kept = self.remember.get("bookmarks", session.path)
+        return kept[1] if kept else []
+
+    def fingerprint(self, session: Reference, state: State) -> list[int] | None:
+        """What tells, at the next read, that the part already read is unchanged; None when nothing can."""
+        if len(session.files) != 1 or session.files[0].endswith(".zst"):
+            return None
+        return _ends(session.files[0], state.get("offset", 0))
+
+    def continues(self, session: Reference, facts: Record) -> bool:
+        """Whether the session only grew since `facts` were learned."""
+        known = facts.get("fingerprint")
+        return bool(known) and known == self.fingerprint(session, facts["state"])
 
     def children(self, session_id: str) -> list[Reference]:
         """The sessions that this one spawned, most recently updated first."""
@@ -213,9 +310,35 @@ class Store:
                     self._children.setdefault(parent, []).append(session)
         return self._children.get(session_id, [])
 
-    def row(self, session: Reference) -> Record:
-        """The session's row; damage is in its `read_error`, never raised."""
-        known: Record = {"file_size": session.size, "end_time": from_epoch(session.updated)}
+    def row(self, session: Reference, now: float = 0.0) -> Record:
+        """The session's row, remembered while nothing that it says can have changed; damage is in its `read_error`.
+
+        With `now`, in seconds since 1970, a session that ends later than that is marked `clock: "ahead"`.
+        """
+        children = [child.session_id for child in self.children(session.session_id)]
+        signature = (
+            *self.seen(session),
+            session.names,
+            len(children),
+            children[:_LISTED],
+            self.parent(session),
+            *self.surroundings(session),
+        )
+        row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
+        if now and (row["end_time"] or "") > (from_epoch(now) or ""):
+            row = session_row(**{**row, "clock": "ahead"})
+        return row
+
+    def seen(self, session: Reference) -> tuple[Any, ...]:
+        """What of a listing's reference changes when the session does, without another look at the store."""
+        return (session.size, session.updated, len(session.files))
+
+    def surroundings(self, session: Reference) -> tuple[Any, ...]:
+        """What a row depends on beside its session: files of titles, say."""
+        return ()
+
+    def _row(self, session: Reference, children: list[str]) -> Record:
+        known: Record = {"file_size": session.size}
         try:
             facts = self.facts(session)
             known.update(facts["counts"])
@@ -229,7 +352,6 @@ class Store:
         if known.get("title"):
             known["title"] = one_line(known["title"], 1000)
         held_back = []
-        children = [child.session_id for child in self.children(session.session_id)]
         aliases = [name for name in session.names if name != session.session_id]
         for key, count, names in (
             ("child_sessions", "child_session_count", children),
@@ -252,7 +374,7 @@ class Tally:
     walking from the beginning.
     """
 
-    def __init__(self, facts: Record | None = None) -> None:
+    def __init__(self, facts: Record | None = None, bookmarks: list[tuple[int, str]] | None = None) -> None:
         known = facts or {}
         self.state: State = known.get("state", {})
         self.counts: Record = known.get("counts") or {
@@ -267,7 +389,7 @@ class Tally:
         }
         self.first_prompt: str | None = known.get("first_prompt")
         self.slice: int | None = known.get("slice")
-        self.bookmarks: list[tuple[int, str]] = known.get("bookmarks", [])
+        self.bookmarks: list[tuple[int, str]] = bookmarks or []
         self._group: list[str] = known.get("group", ["", ""])
         self._marked = self.state.get("offset", 0)
 
@@ -317,7 +439,6 @@ class Tally:
             "about": self.state.get("about", {}),
             "first_prompt": self.first_prompt,
             "slice": self.slice,
-            "bookmarks": self.bookmarks,
             "group": self._group,
             "state": self.state,
         }
@@ -330,6 +451,18 @@ def stamp(path: str) -> tuple[int, int, int]:
     except OSError:
         return (0, 0, 0)
     return (found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def _ends(path: str, end: int) -> list[int] | None:
+    """Checksums of the first and the last bytes before `end`, and `end` itself."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(min(end, _END_BYTES))
+            file.seek(max(0, end - _END_BYTES))
+            tail = file.read(min(end, _END_BYTES))
+    except OSError:
+        return None
+    return [end, zlib.crc32(head), zlib.crc32(tail)] if len(tail) == min(end, _END_BYTES) else None
 
 
 def newest_first(sessions: Iterable[Reference]) -> list[Reference]:

@@ -18,7 +18,7 @@ from ._opencode_json import Tree
 from ._opencode_parts import HARNESS
 from ._opencode_rows import END, Session, Source, json_object, place
 from ._opencode_walk import Walk, fresh_state
-from .base import Entry, Place, Reference, Remember, State, Store, Tally, newest_first, recomputed, stamp
+from .base import Entry, Memory, Place, Reference, State, Store, Tally, newest_first, stamp
 
 _SINGLY = 8  # so many signatures are asked for one by one before those of all sessions are read at once
 
@@ -28,7 +28,7 @@ class OpenCode(Store):
 
     harness = HARNESS
 
-    def __init__(self, place: Place, notices: Notices, remember: Remember = recomputed) -> None:
+    def __init__(self, place: Place, notices: Notices, remember: Memory | None = None) -> None:
         super().__init__(place, notices, remember)
         self._listed: dict[str, Reference] = {}
         self._signatures: dict[str, tuple[Any, ...]] = {}
@@ -136,6 +136,9 @@ class OpenCode(Store):
         kept = self._signatures.pop(session.session_id, None)
         return self._tables.signature(session.session_id) if kept is None else kept
 
+    def seen(self, session: Reference) -> tuple[Any, ...]:
+        return (session.updated, *self.signature(session))
+
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, settled=whole))
 
@@ -148,12 +151,13 @@ class OpenCode(Store):
             state.update(fresh_state(), **self._origin(source, now))
         return Walk(source, now, state, self.notices, **how)
 
-    def continues(self, session: Reference, state: State) -> bool:
-        """Whether what was read up to `state` still stands, so that a walk can go on from it.
+    def continues(self, session: Reference, facts: Record) -> bool:
+        """Whether what was read up to the state in `facts` still stands, so that a walk can go on from it.
 
         A prompt may be queued behind a step that is still at work: then parts appear before the prompt, and all ids
         after them are other ones. A revert takes messages away.
         """
+        state = facts["state"]
         if not state.get("after"):
             return True
         at, message_id, part_id = state["after"]
@@ -162,7 +166,7 @@ class OpenCode(Store):
 
     def facts(self, session: Reference) -> Record:
         def read(previous: Any) -> Record:
-            tally = Tally(previous[1]) if previous and self.continues(session, previous[1]["state"]) else Tally()
+            tally = Tally(previous[1]) if previous and self.continues(session, previous[1]) else Tally()
             for entry in self._walk(session, tally.state, settled=True, bodies=False):
                 tally.add(entry)
             facts = tally.facts()

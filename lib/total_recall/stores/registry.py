@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 
 from ..notices import Notices
-from .base import Place, Remember, Store, recomputed
+from .base import Memory, Place, Store
 
 # harness -> module and class of its adapter
 ADAPTERS = {
@@ -44,9 +44,12 @@ def places(harnesses: Iterable[str], environ: Mapping[str, str]) -> dict[str, Pl
 
 
 def open_stores(
-    asked: Iterable[str], environ: Mapping[str, str], notices: Notices, remember: Remember = recomputed
+    asked: Iterable[str],
+    environ: Mapping[str, str],
+    notices: Notices,
+    memory: Callable[[str, Place], Memory] | None = None,
 ) -> list[Store]:
-    """The stores of the asked harnesses, or of every harness whose store exists.
+    """The stores of the asked harnesses, or of every harness whose store exists; `memory` makes what each remembers.
 
     Raises Refused for an unknown harness, and under TOTAL_RECALL_SANDBOX for a store that its override does not name.
     """
@@ -60,8 +63,11 @@ def open_stores(
         if sandboxed(environ) and not place.overridden:
             refused.append(place.variable)
             continue
-        store = adapter(name)(place, notices, remember)
-        if names or store.exists():
+        store = adapter(name)(place, notices)
+        exists = store.exists()
+        if exists and memory is not None:
+            store = adapter(name)(place, notices, memory(name, place))
+        if names or exists:
             stores.append(store)
     if refused and (names or not stores):
         raise Refused(

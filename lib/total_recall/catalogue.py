@@ -1,0 +1,162 @@
+"""The catalogue: what was learned about each session, kept between runs so that a listing costs what changed.
+
+A SQLite file in the shadow folder. It can be deleted at any moment; it is rebuilt when it is damaged, foreign or
+older, and left alone when it is newer.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import Any
+
+import orjson
+
+from .notices import Notices
+from .stores.base import Kept, Memory
+
+_STAMP = 0x7472_4341  # application_id: ours
+_VERSION = 1
+_WAITING = 256  # how many facts one transaction takes
+
+
+class Catalogue(Memory):
+    """A memory that outlives the run. Facts that cannot be written are only forgotten, never an error."""
+
+    def __init__(self, folder: str, notices: Notices) -> None:
+        super().__init__()
+        self._path = os.path.join(folder, "catalogue.db")
+        self._notices = notices
+        self._database = self._open()
+        self._unwritten: dict[tuple[str, str], tuple[str, bytes]] = {}
+        self._loaded: dict[str, dict[str, tuple[str, bytes]]] = {}
+
+    def _open(self) -> sqlite3.Connection | None:
+        for _ in range(2):
+            try:
+                return self._opened()
+            except sqlite3.OperationalError as error:
+                self._notices.say(f"{self._path}: {error}; this run goes on without the catalogue")
+                return None
+            except sqlite3.DatabaseError as error:
+                self._notices.say(f"{self._path} is damaged ({error}) and is rebuilt")
+                self._discard()
+            except OSError as error:
+                self._notices.say(f"{self._path}: {error.strerror}; this run goes on without the catalogue")
+                return None
+        return None
+
+    def _opened(self) -> sqlite3.Connection | None:
+        # Made by us first, so that it and its -wal are private whatever the umask.
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        database = sqlite3.connect(self._path, timeout=5, isolation_level=None)
+        stamp = database.execute("PRAGMA application_id").fetchone()[0]
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if stamp == _STAMP and version == _VERSION:
+            return database
+        if stamp == _STAMP and version > _VERSION:
+            self._notices.say(f"{self._path} was made by a newer version; this run goes on without the catalogue")
+            database.close()
+            return None
+        if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            database.close()
+            raise sqlite3.DatabaseError("made by an older version or by another program")
+        database.execute("PRAGMA journal_mode=WAL")
+        database.executescript(
+            "BEGIN IMMEDIATE;"
+            "CREATE TABLE IF NOT EXISTS fact (kind TEXT, key TEXT, signature TEXT, value BLOB, PRIMARY KEY (kind, key))"
+            " WITHOUT ROWID;"
+            f"PRAGMA application_id={_STAMP}; PRAGMA user_version={_VERSION}; COMMIT;"
+        )
+        return database
+
+    def _discard(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            try:
+                os.unlink(self._path + suffix)
+            except OSError:
+                pass
+
+    def get(self, kind: str, key: str) -> Kept | None:
+        """(signature, value) as last kept."""
+        found = self._unwritten.get((kind, key))
+        if found is None and kind in self._loaded:
+            found = self._loaded[kind].get(key)
+        elif found is None and self._database is not None:
+            query = "SELECT signature, value FROM fact WHERE kind = ? AND key = ?"
+            try:
+                found = self._database.execute(query, (kind, key)).fetchone()
+            except sqlite3.Error as error:
+                self._give_up(error)
+        if found is None:
+            return None if self._database is not None else super().get(kind, key)
+        try:
+            return found[0], orjson.loads(found[1])
+        except ValueError:
+            return None
+
+    def put(self, kind: str, key: str, signature: str, value: Any) -> None:
+        """Keep a value; written a few hundred at a time, and at the end."""
+        if self._database is None:
+            super().put(kind, key, signature, value)
+            return
+        self._unwritten[kind, key] = signature, orjson.dumps(value)
+        if len(self._unwritten) >= _WAITING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting, in one transaction."""
+        if self._database is None or not self._unwritten:
+            return
+        rows = [(kind, key, signature, value) for (kind, key), (signature, value) in self._unwritten.items()]
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?)", rows)
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._give_up(error)
+        self._unwritten.clear()
+
+    def expect(self, kind: str) -> None:
+        """Read all values of a kind at once: a query for each costs several times as much."""
+        if self._database is None or kind in self._loaded:
+            return
+        query = "SELECT key, signature, value FROM fact WHERE kind = ?"
+        try:
+            self._loaded[kind] = {key: (was, value) for key, was, value in self._database.execute(query, (kind,))}
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def forget(self, kind: str, key: str) -> None:
+        """Forget a value."""
+        super().forget(kind, key)
+        self.put(kind, key, "", None)
+
+    def keep_only(self, kind: str, keys: set[str]) -> None:
+        """Forget the facts of sessions that are gone."""
+        if self._database is None:
+            return
+        try:
+            known = {key for (key,) in self._database.execute("SELECT key FROM fact WHERE kind = ?", (kind,))}
+            gone = [(kind, key) for key in known - keys]
+            if gone:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database.executemany("DELETE FROM fact WHERE kind = ? AND key = ?", gone)
+                self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def close(self) -> None:
+        """Write what is waiting, and let go of the file."""
+        self.flush()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _give_up(self, error: sqlite3.Error) -> None:
+        self._notices.say(f"{self._path}: {error}; this run goes on without the catalogue")
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            self._discard()

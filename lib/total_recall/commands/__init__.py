@@ -1,0 +1,1 @@
+"""The executables: one module each, options and one line of flow."""
