@@ -40,7 +40,7 @@ _FIRST_ROWS = 20
 _BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for kind, width in WIDTHS.items())
 _BY_TYPE = " ".join(f"WHEN '{kind}' THEN {width}" for kind, width in WIDTHS.items())
 _WIDTH = f"""CASE substr(p.data, 1, 14) {_BY_START} ELSE
-    CASE WHEN json_valid(CAST(p.data AS TEXT))
+    CASE WHEN json_valid(CAST(p.data AS TEXT)) AND json_type(CAST(p.data AS TEXT)) = 'object'
     THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END END END"""
 _BODY = "CAST(p.data AS BLOB)"
 _LIGHT_BODY = (
@@ -102,11 +102,11 @@ class Tables:
         return _session(rows[0][:-1])._replace(revert=reverted(json_object(raw) if isinstance(raw, bytes) else None))
 
     def batches(self, session_id: str, after: Position | None, *, bodies: bool = True) -> Iterator[Batch]:
-        if self.is_newer(session_id):
-            yield from self._newer(session_id, after)
-            return
         inside = after is not None and after[2] != END
         keys = self._keys(session_id, after and after[:2], including=inside)
+        if not keys and self.is_newer(session_id):
+            yield from self._newer(session_id, after)
+            return
         start = after[2] if after and inside and keys and keys[0][1] == after[1] else ""
         index = 0
         while index < len(keys):
@@ -118,6 +118,8 @@ class Tables:
                     raise
                 yield from self._salvaged(session_id, *here)
                 return
+            if bodies:
+                self.database.rest()
             yield from page
 
     def _page(

@@ -79,17 +79,19 @@ def failure(error: Any, context: Context, number: int, ref: Record) -> Record:
     return context.record(number, "system", ts, ref, content, authorship="injected", is_error=True)
 
 
-def line(part: Part, value: dict[str, Any] | None, message: Message) -> bytes:
-    """The part as one line of JSON, its id, its message's and the role put first; `value` if it has been parsed."""
+def line(part: Part, message: Message) -> bytes:
+    """The part as one line of JSON: its id, its message's and the role, then what is stored, as it is stored."""
     raw = part.raw or b""
-    value = json_object(raw) if value is None else value
     head: Record = {"id": part.id, "message_id": message.id, "role": message.role}
-    if value is None:
+    try:
+        value, sound = orjson.loads(raw), True
+    except ValueError:
+        value, sound = json_object(raw), False
+    if not isinstance(value, dict):
         return orjson.dumps({**head, "data": raw.decode("utf-8", "replace")})
-    if head.keys() & value.keys() or b"\n" in raw or not raw.startswith(b'{"'):
-        rest = {key: item for key, item in value.items() if key not in ("id", "messageID", *head)}
-        return orjson.dumps({**head, **rest})
-    return orjson.dumps(head)[:-1] + b"," + raw[1:]
+    if sound and raw.startswith(b'{"') and b"\n" not in raw and not head.keys() & value.keys():
+        return orjson.dumps(head)[:-1] + b"," + raw[1:]
+    return orjson.dumps(head | {key: item for key, item in value.items() if key not in ("messageID", *head)})
 
 
 def message_line(message: Message) -> bytes:

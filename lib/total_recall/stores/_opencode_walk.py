@@ -115,11 +115,14 @@ class Walk:
                 continue
             message, part = found[0], found[1]
             context = self._context(message)
+            if self._state["after"][1] != message.id:
+                context.usage = None  # the walk has passed the message, and with it the place for its tokens
             made, value = self._records(part, context, number)
             if len(made) < part.width and self._may_go_on(part, value, message):
                 waiting.append([ref, number, len(made)])
             if made[given:]:
-                self._state["used"] = message.id
+                if self._state["after"][1] == message.id:
+                    self._state["used"] = message.id
                 yield self._made(part, context, value, made[given:])
 
     def _batch(self, batch: Batch) -> Iterator[Entry]:
@@ -128,6 +131,8 @@ class Walk:
         begun = state["after"] is not None and state["after"][1] == message.id
         if not begun:
             state["offset"] += len(message.raw)
+            if message.damaged:
+                self._damaged.append(message.id)
             if message.role == "user" and state.pop("overflow", None) and self._is_replay(message):
                 state["replays"] = message.id
         if state.get("replays") == message.id:
@@ -145,7 +150,7 @@ class Walk:
         if part.width:
             entry = self._told(part, context)
         else:
-            entry = Entry(partial(line, part, None, message), message.ts, None, None, message.id)
+            entry = Entry(partial(line, part, message), message.ts, None, None, message.id)
         if part.damaged:
             self._damaged.append(part.id)
         state["id"] += part.width
@@ -183,7 +188,7 @@ class Walk:
     def _made(self, part: Part, context: Context, value: dict[str, Any] | None, made: list[Record]) -> Entry:
         message = context.message
         return Entry(
-            partial(line, part, value, message),
+            partial(line, part, message),
             made[0]["ts"] if made else message.ts,
             made,
             _raw_type(value, message),
@@ -194,8 +199,6 @@ class Walk:
     def _message_entry(self, message: Message, context: Context) -> Entry:
         """The message's own row: it failed, or has no parts."""
         state, made = self._state, []
-        if message.damaged:
-            self._damaged.append(message.id)
         if message.error is not None:
             state["id"] += 1
             state["after"] = [message.at, message.id, END]

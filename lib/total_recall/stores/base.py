@@ -368,7 +368,8 @@ class Store:
 class Tally:
     """What one walk over a session's entries counts; `facts()` is a JSON value, from which a walk can go on.
 
-    Replayed records count in no total but line_count. `slice` is the first id of "since the last compaction".
+    Replayed records count in no total but line_count. `slice` is the first id of "since the last compaction"; a
+    compaction that is known to be on an abandoned branch is no boundary.
     `bookmarks` are (id of the next record, state) about every 256 KiB, so that any record can be reached without
     walking from the beginning.
     """
@@ -412,7 +413,8 @@ class Tally:
         author = message["authorship"]
         if message["class"] == "compaction":
             counts["has_compaction"] = True
-            self.slice = entry.slice or message["id"]
+            if "branch" not in message:
+                self.slice = entry.slice or message["id"]
         if author == "tool" or author == "injected":
             return
         counts["empty"] = False
