@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from hashlib import blake2b
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ import orjson
 import tantivy
 
 from . import analysis
+from .indexed import is_published, number_of, publish
 from .notices import Notices, Unreadable
 from .passages import passages
 from .ranking import KINDS, STORED
@@ -51,11 +51,6 @@ class Known(NamedTuple):
     end: int
     records: int
     documents: int
-
-
-def number_of(*parts: Any) -> int:
-    """A 64-bit number that stands for a session, or for what it looked like."""
-    return int.from_bytes(blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 def _schema() -> tantivy.Schema:
@@ -278,6 +273,7 @@ class Index:
         todo = sessions if again else self.stale(store, sessions)
         gone = self._gone(alive)
         if not todo and not gone:
+            self._publish()
             return
         total = sum(session.size for session in todo)
         until = monotonic() + seconds if seconds else float("inf")
@@ -299,6 +295,13 @@ class Index:
                     uncommitted, written, last = False, done, monotonic()
             if uncommitted:
                 writer.commit()
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell listings which sessions are here, where that is not told yet."""
+        if not is_published(self.folder):
+            with _private():
+                publish(self.folder, self.sessions())
 
     def _gone(self, alive: Iterable[str] | None) -> list[str]:
         if alive is None:
@@ -313,6 +316,7 @@ class Index:
         with self.writing(wait) as writer:
             yield from self._removed(writer, harness, session_ids)
             writer.commit()
+        self._publish()
 
     def _removed(self, writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
         for session_id in session_ids:

@@ -153,6 +153,7 @@ class Store:
         self.root = place.root
         self.notices = notices
         self.remember = remember or Memory()
+        self.derived: Callable[[Record], Record] | None = None  # what the shadow folder adds to a row
         self._children: dict[str, list[Reference]] | None = None
 
     # -- what an adapter provides ------------------------------------------------------------------------------
@@ -327,7 +328,7 @@ class Store:
         row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
         if now and (row["end_time"] or "") > (from_epoch(now) or ""):
             row = session_row(**{**row, "clock": "ahead"})
-        return row
+        return self.derived(row) if self.derived else row
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
         """What of a listing's reference changes when the session does, without another look at the store."""
