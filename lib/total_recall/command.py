@@ -113,6 +113,35 @@ def complain(name: str, text: str) -> None:
         pass
 
 
+class Progress:
+    """One line on standard error about long work, renewed in place; nothing unless that is a terminal."""
+
+    def __init__(self, run: Run, what: str) -> None:
+        self._what = what
+        self._shown = not run.quiet and os.isatty(2)
+        self._next = time() + 0.5
+        self._drawn = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Say how much is done, a few times a second."""
+        if self._shown and (now := time()) >= self._next:
+            self._next, self._drawn = now + 0.2, True
+            self._write(f"\r{self._what} {100 * done // max(total, 1)} %\x1b[K")
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._drawn:
+            self._drawn = False
+            self._write("\r\x1b[K")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        try:
+            os.write(2, text.encode())
+        except OSError:
+            pass
+
+
 def executable(name: str, **settings: Any) -> Callable[[Callable[..., int | None]], Callable[[], None]]:
     """Make a function the whole of the executable called `name`.
 
@@ -279,6 +308,7 @@ since_until = options(
 envelope_option = click.option(
     "--envelope", is_flag=True, help="One JSON object with the run's facts round the records."
 )
+report_option = click.option("--report", is_flag=True, help="A report for people instead of records.")
 limit_option = click.option("--limit", type=COUNT, default=0, help="At most so many records; 0 is no bound.")
 bounds_options = options(
     click.option("--limit", type=COUNT, default=0, help="At most so many records, the last ones unless --offset."),

@@ -26,11 +26,21 @@ def encoded(record: Any) -> bytes:
     try:
         return orjson.dumps(record)
     except TypeError:
-        import json
-        import re
+        return _encoded_slowly(record)
 
+
+def _encoded_slowly(record: Any) -> bytes:
+    import json
+    import re
+
+    # orjson reads JSON that is nested four times as deeply as what it writes.
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 10_000))
+    try:
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str)
-        return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
+    finally:
+        sys.setrecursionlimit(limit)
+    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
 def lines(records: Iterable[Any]) -> Iterator[bytes]:
