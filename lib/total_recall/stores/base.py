@@ -279,17 +279,25 @@ class Store:
         def read(kept: Kept | None) -> Record:
             before = kept[1] if kept and self.continues(session, kept[1]) else None
             tally = Tally(before, self._bookmarks(session) if before else [])
-            for entry in self.entries(session, tally.state, whole=True):
+            for entry in self.skimmed(session, tally.state):
                 tally.add(entry)
             facts = tally.facts()
             facts["fingerprint"] = self.fingerprint(session, tally.state)
-            self.remember.put("bookmarks", session.path, "", tally.bookmarks)
+            self.remember.put("bookmarks", self.memory_key(session), "", tally.bookmarks)
             return facts
 
-        return self.remember("facts", session.path, self.signature(session), read)
+        return self.remember("facts", self.memory_key(session), self.signature(session), read)
+
+    def memory_key(self, session: Reference) -> str:
+        """What the session's facts are kept under: its path, unless many sessions share one."""
+        return session.path
+
+    def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
+        """The walk as counting needs it: what is only for reading may be left out of the records."""
+        return self.entries(session, state, whole=True)
 
     def _bookmarks(self, session: Reference) -> list[tuple[int, str]]:
-        kept = self.remember.get("bookmarks", session.path)
+        kept = self.remember.get("bookmarks", self.memory_key(session))
         return kept[1] if kept else []
 
     def fingerprint(self, session: Reference, state: State) -> list[int] | None:
