@@ -160,7 +160,7 @@ def test_heavy_modules_are_imported_by_none_that_does_not_need_them(tool):
         if tool not in tools:
             assert heavy not in loaded
     if tool in READERS:
-        assert not {"pathlib", "dataclasses", "asyncio", "importlib.metadata", "httpx", "pydantic"} & loaded
+        assert not {"pathlib", "asyncio", "tempfile", "importlib.metadata", "httpx", "pydantic"} & loaded
 
 
 def _roots():

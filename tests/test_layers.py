@@ -8,13 +8,14 @@ from sample import ROOT
 
 # Each may import those before it on the list, and of its own layer.
 LAYERS = [
-    ["record", "times", "notices", "shell", "jtd", "redact", "terminal"],
+    ["record", "times", "notices", "shell_syntax", "shell", "jtd", "redact", "terminal"],
     ["stores"],
-    ["todos", "questions", "dialogue", "git", "profile", "histogram"],
-    ["selection", "shadow", "catalogue"],
+    ["calls", "patterns", "todos", "questions", "dialogue", "git", "profile", "histogram"],
+    ["selection", "shadow", "catalogue", "profile_cache", "indexed", "ledger", "derived"],
     ["output"],
     ["bounds", "follow"],
-    ["analysis", "query", "index", "search", "ledger", "prompts", "llm", "recap"],
+    ["analysis", "query", "passages", "ranking", "index", "lexicon", "snippets", "sources", "search", "scan"],
+    ["scope", "coverage", "freshness", "finding", "context", "prompts", "llm", "recap"],
     ["command"],
     ["extraction", "report", "render"],
     ["commands"],

@@ -16,6 +16,7 @@ import click
 
 from . import __version__
 from .bounds import Limits, TooLarge
+from .derived import Derived
 from .notices import Notices, Unreadable
 from .output import OutputFailed, die_of_sigpipe
 from .record import Record
@@ -48,6 +49,7 @@ class Run:
         self.now = time()
         self._told: set[str] = set()
         self._stores: list[Store] = []
+        self._shadows: dict[str, str] = {}
 
     @property
     def stdin(self) -> IO[bytes] | None:
@@ -62,6 +64,9 @@ class Run:
             stores = open_stores(asked, self.environ, self.notices, self._memory)
         except Refused as error:
             raise Failure(str(error)) from error
+        for store in stores:
+            if path := self._shadows.get(store.harness):
+                store.derived = Derived(path, self.notices)
         self._stores += stores
         return stores
 
@@ -70,7 +75,10 @@ class Run:
         from .shadow import folder
 
         path = folder(harness, place, self.environ, self.notices)
-        return Catalogue(path, self.notices) if path else Memory()
+        if path is None:
+            return Memory()
+        self._shadows[harness] = path
+        return Catalogue(path, self.notices)
 
     def close(self) -> None:
         """Write what was learned."""
@@ -111,6 +119,35 @@ def complain(name: str, text: str) -> None:
         os.write(2, line.encode("utf-8", "backslashreplace") + b"\n")
     except OSError:
         pass
+
+
+class Progress:
+    """One line on standard error about long work, renewed in place; nothing unless that is a terminal."""
+
+    def __init__(self, run: Run, what: str) -> None:
+        self._what = what
+        self._shown = not run.quiet and os.isatty(2)
+        self._next = time() + 0.5
+        self._drawn = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Say how much is done, a few times a second."""
+        if self._shown and (now := time()) >= self._next:
+            self._next, self._drawn = now + 0.2, True
+            self._write(f"\r{self._what} {100 * done // max(total, 1)} %\x1b[K")
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._drawn:
+            self._drawn = False
+            self._write("\r\x1b[K")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        try:
+            os.write(2, text.encode())
+        except OSError:
+            pass
 
 
 def executable(name: str, **settings: Any) -> Callable[[Callable[..., int | None]], Callable[[], None]]:
@@ -279,6 +316,7 @@ since_until = options(
 envelope_option = click.option(
     "--envelope", is_flag=True, help="One JSON object with the run's facts round the records."
 )
+report_option = click.option("--report", is_flag=True, help="A report for people instead of records.")
 limit_option = click.option("--limit", type=COUNT, default=0, help="At most so many records; 0 is no bound.")
 bounds_options = options(
     click.option("--limit", type=COUNT, default=0, help="At most so many records, the last ones unless --offset."),

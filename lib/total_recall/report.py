@@ -7,12 +7,16 @@ says can never be taken for what the report says.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
+from typing import TYPE_CHECKING
 
+from .notices import Notices
 from .record import Record
 from .terminal import clean, flat
+
+if TYPE_CHECKING:
+    from .coverage import Coverage
 
 _BEGINNING = re.compile(r"^(?=(?:===|---|#|HEADER:|QUESTION:|OPTIONS:|ANSWERS:|  - |\\))", re.MULTILINE)
 _MEMORY = 1 << 20
@@ -25,6 +29,8 @@ def quoted(text: str) -> str:
 
 def spooled(head: Callable[[], Iterable[str]], body: Iterable[str]) -> Iterator[bytes]:
     """The lines of `head`, which is asked only after the whole body has been made, then the body."""
+    import tempfile
+
     with tempfile.SpooledTemporaryFile(_MEMORY) as waiting:
         for text in body:
             waiting.write(text.encode("utf-8", "replace") + b"\n")
@@ -70,9 +76,35 @@ def answered(pairs: Iterable[Record]) -> Iterator[str]:
         yield ""
 
 
+def found(hits: Iterable[Record], coverage: Coverage, notices: Notices) -> Iterator[bytes]:
+    """Search hits under what was searched: the query, the account, and problems one a line."""
+    sessions: set[str] = set()
+
+    def body() -> Iterator[str]:
+        for hit in hits:
+            sessions.add(hit["session_id"])
+            yield hit_line(hit)
+
+    def head() -> Iterator[str]:
+        account = coverage.record()
+        yield f"# do-android-dream-of-electric-sheep — query: {flat(account['query']['given'])}"
+        yield (
+            f"{account['searched']} sessions searched, {len(sessions)} with hits, {account['missing']} not indexed,"
+            f" {account['stale']} stale, {account['total_hits']} hits in all;"
+            f" read as: {flat(account['query']['parsed_as'])}"
+        )
+        for problem in account["unreadable"]:
+            yield f"cannot read {flat(problem['session_id'])}: {flat(problem['error'])}"
+        yield from (flat(text) for text in notices.said)
+        for suggestion in coverage.suggestions:
+            yield f"try ({suggestion['reason']}): {flat(suggestion['command'])}"
+
+    return spooled(head, body())
+
+
 def hit_line(hit: Record) -> str:
     """A search hit on one line: session, score, time, role, id, snippet."""
-    role = str(hit["role"]).upper() + (" (thinking)" if hit["class"] == "reasoning" else "")
+    role = str(hit["role"] or hit["class"]).upper() + (" (thinking)" if hit["class"] == "reasoning" else "")
     snippet = clean(hit["snippet"]).replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("|", "\\|")
     return f"{flat(hit['session_id'])} | {hit['score']:.2f} | {hit['ts'] or '-'} | {role} | {hit['id']} | {snippet}"
 

@@ -12,6 +12,8 @@ from .record import Record
 from .stores.base import Reference, Store
 from .times import epoch, from_epoch
 
+_MANY = 100  # sessions from which their rows are fetched at once
+
 
 class NoSession(Exception):
     """No session matches; the sentence says what was asked for and where it was looked for."""
@@ -39,7 +41,10 @@ class Sessions:
             return
         for store in self.stores:
             try:
-                for session in store.sessions(since, directory):
+                sessions = store.sessions(since, directory)
+                if len(sessions) > _MANY:
+                    store.remember.expect("row")
+                for session in sessions:
                     yield store, session
             except Unreadable as error:
                 self.notices.fail(store.harness, error)
@@ -47,9 +52,7 @@ class Sessions:
     def all(self) -> list[tuple[Store, Reference]]:
         """Every session, most recently updated first."""
         if self._listed is None:
-            listed = list(self.listed())
-            listed.sort(key=lambda pair: (-pair[1].updated, pair[1].session_id, pair[1].harness))
-            self._listed = listed
+            self._listed = sorted(self.listed(), key=_newest)
         return self._listed
 
     def matching(self, asked: str, harness: str | None = None) -> tuple[Store, Reference]:
@@ -65,7 +68,7 @@ class Sessions:
         )
         for test in tests if asked else ():
             found = [pair for pair in listed if test(pair[1].session_id)]
-            found = found or [pair for pair in listed if any(map(test, pair[1].names))]
+            found = found or [pair for pair in listed if any(map(test, names_of(pair[1])))]
             if not found:
                 continue
             if len(found) > 1:
@@ -81,10 +84,12 @@ class Sessions:
         """The session with the latest end time. Raises NoSession."""
         best: tuple[float, Store, Reference] | None = None
         for store, session in self.all():
-            # A file is never older than its last record, so nothing later can follow.
+            # A file is never older than its last record, so nothing later can follow. A session without any time
+            # (nothing but a title in it, say) is the last to be meant.
             if best and session.updated < best[0]:
                 break
-            moment = recency(store.row(session, now), session, now)
+            row = store.row(session, now)
+            moment = recency(row, session, now) if row["end_time"] else 0.0
             if best is None or moment > best[0]:
                 best = (moment, store, session)
         if best is None:
@@ -93,6 +98,12 @@ class Sessions:
 
     def _roots(self) -> str:
         return ", ".join(store.root for store in self.stores) or "any known store (see tr-stores)"
+
+
+def names_of(session: Reference) -> list[str]:
+    """The other names that mean a session: aliases, and the names of files that are its alone."""
+    files = (path.rsplit("/", 1)[-1] for path in session.files)
+    return [*session.names, *(name for name in files if session.session_id[:8] in name)]
 
 
 def selected(sessions: Sessions, asked: tuple[str, ...], stdin: IO[bytes] | None, now: float) -> Iterator[Selected]:
@@ -150,8 +161,6 @@ class Window(NamedTuple):
 
     def holds(self, row: Record, now: float) -> bool:
         """Whether the session's span overlaps the window and its end lies within the hours."""
-        if self.directory and self.directory not in (row["directory"] or ""):
-            return False
         start, end = row["start_time"] or row["end_time"], row["end_time"] or row["start_time"]
         if self.hours and (end is None or end < (from_epoch(now - self.hours * 3600) or "")):
             return False
@@ -162,18 +171,41 @@ class Window(NamedTuple):
 
 def rows(sessions: Sessions, window: Window, now: float) -> list[tuple[Record, Store, Reference]]:
     """The rows of the sessions in the window, most recently updated first."""
-    found = []
-    homeless = 0
-    for store, session in sessions.listed(window.start(now), window.directory):
-        row = store.row(session, now)
-        if window.directory and row["directory"] is None:
-            homeless += 1
-        if window.holds(row, now):
-            found.append((row, store, session))
-    if homeless:
-        sessions.notices.say(f"{homeless} sessions record no directory and are not selected by --directory")
+    found = list(recent(sessions, window, now))
     found.sort(key=lambda item: (-recency(item[0], item[2], now), item[0]["session_id"], item[0]["harness"]))
     return found
+
+
+def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
+    """The sessions in the window, most recently updated first, each looked at only when it is its turn."""
+    homeless = 0
+    for store, session in sorted(sessions.listed(window.start(now), window.directory), key=_newest):
+        row = store.row(session, now)
+        homeless += bool(window.directory) and row["directory"] is None
+        if within(window, row, store, session, now):
+            yield row, store, session
+    _say_homeless(sessions, homeless)
+
+
+def within(window: Window, row: Record, store: Store, session: Reference, now: float) -> bool:
+    """Whether a session is in the window: by its times, and by any directory that it was in."""
+    if not window.holds(row, now):
+        return False
+    if window.directory in (row["directory"] or ""):
+        return True
+    try:
+        return any(window.directory in other for other in store.directories(session))
+    except (Unreadable, FileNotFoundError):
+        return False
+
+
+def _newest(pair: tuple[Store, Reference]) -> tuple[float, str, str]:
+    return -pair[1].updated, pair[1].session_id, pair[1].harness
+
+
+def _say_homeless(sessions: Sessions, homeless: int) -> None:
+    if homeless:
+        sessions.notices.say(f"{homeless} sessions record no directory and are not selected by --directory")
 
 
 def recency(row: Record, session: Reference, now: float) -> float:

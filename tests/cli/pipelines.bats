@@ -5,7 +5,7 @@ setup() { load helper; }
 
 @test "rows, ids, messages: the output of one program is the input of the next" {
   run --separate-stderr bash -o pipefail -c \
-    'tr-list | jq -r .session_id | head -3 | tr-extract --full - | jq -c "{ts,role,content}"'
+    'tr-list -H opencode | jq -r .session_id | head -3 | tr-extract --full - | jq -c "{ts,role,content}"'
   same 0 "$status"
   ((${#lines[@]} > 3))
 }
@@ -18,7 +18,8 @@ setup() { load helper; }
 @test "raw lines split at the first two commas, and what is left is JSON" {
   for harness in opencode vibe claude codex; do
     same "$(tr-list -H $harness | jq -s 'map(.line_count) | add > 0')" true
-    tr-list -H $harness | tr-raw --include-injected - | cut -d, -f3- | jq -c . > /dev/null
+    # Lone surrogates, which the source keeps, are JSON but too much for jq.
+    tr-list -H $harness | tr-raw --include-injected - | cut -d, -f3- | grep -vi '\\u[dD][89a-fA-F]' | jq -c . > /dev/null
     same "" "$(tr-list -H $harness | tr-raw --include-injected - | cut -d, -f1 | sort -u | grep -vx -e user -e assistant -e tool -e thinking -e system || true)"
   done
 }
@@ -30,7 +31,7 @@ setup() { load helper; }
 }
 
 @test "raw lines sorted by their second field are still raw lines" {
-  tr-raw -H codex | sort -t, -k2 | cut -d, -f3- | jq -c . > /dev/null
+  tr-raw -H opencode | LC_ALL=C sort -t, -k2 | cut -d, -f3- | jq -c . > /dev/null
 }
 
 @test "xargs hands ids to a program" {
@@ -61,12 +62,14 @@ setup() { load helper; }
 }
 
 @test "the counts of a row are the counts of its messages" {
+  # OpenCode is left out: of its records several may make up one prompt, which counts once.
   counts='[.session_id, .user_count, .tool_count] | @tsv'
-  tr-list | jq -r "$counts" | sort > rows
-  tr-list | tr-extract --full - \
-    | jq -s -r 'group_by(.session_id)[] | [.[0].session_id,
-        ([.[] | select(.role == "user" and (.injected | not) and .replayed != true and .agent != "sidechain")] | length),
-        ([.[] | select(.replayed != true and .agent != "sidechain") | .tool_calls | length] | add)] | @tsv' \
+  tr-list -H vibe -H claude -H codex > list
+  jq -r "$counts" list | sort > rows
+  tr-extract --full - < list \
+    | jq -s -r 'map(select(.agent != "sidechain")) | group_by(.session_id)[] | [.[0].session_id,
+        ([.[] | select(.role == "user" and (.injected | not) and .replayed != true)] | length),
+        ([.[] | select(.replayed != true and .authorship == "model") | .tool_calls | length] | add // 0)] | @tsv' \
     | sort > messages
   # sessions without a message are in the first only
   same "" "$(comm -13 rows messages)"
@@ -96,7 +99,7 @@ setup() { load helper; }
     tr-list | COLUMNS=$width tr-fmt > page
     same "" "$(jq -R -r "select(length > $width)" page)"
   done
-  ! grep -q $'\e' page
+  run ! grep -q $'\e' page
 }
 
 @test "tr-resume prints a command that the shell takes as it is" {

@@ -70,6 +70,9 @@ def main(run: Run, words: tuple[str, ...]) -> int | None:
     tools = _tools()
     name, options, rest = _split(list(words))
     if name is None:
+        if rest or options:
+            given = rest[0] if rest else f"--{next(iter(options))}"
+            raise Failure(f"{given} needs a subcommand - total-recall alone lists them")
         write(_listing(tools))
         return None
     form = FORMS.get(name) or (Form(f"tr-{name}") if name in tools else None)

@@ -22,7 +22,6 @@ from ._jsonl import Lines, objects, open_regular, parse
 from ._vibe_text import (
     FRAME,
     HARNESS,
-    compaction,
     document,
     dumped,
     encodable,
@@ -42,17 +41,20 @@ _RETURNCODE = re.compile(r"\nreturncode: (-?\d{1,9})\s*\Z")
 # -- files -----------------------------------------------------------------------------------------------------
 
 
+def metadata(path: str) -> tuple[dict[str, Any], str | None]:
+    """The object in a `meta.json` or a 1.x document, and the reason if one is there that cannot be read."""
+    try:
+        value = document(path)
+    except FileNotFoundError:
+        return {}, None
+    except Unreadable as error:
+        return {}, error.reason
+    return (value, None) if isinstance(value, dict) else ({}, "not a JSON object")
+
+
 def head(meta: str, messages: str) -> Record:
     """What a folder's `meta.json` and the first line of its messages say; `damage` is the reason when they do not."""
-    known, damage = {}, None
-    try:
-        known = document(meta)
-        if not isinstance(known, dict):
-            known, damage = {}, "not a JSON object"
-    except FileNotFoundError:
-        pass
-    except Unreadable as error:
-        damage = error.reason
+    known, damage = metadata(meta)
     first = fields(_first_message(messages))
     return described(known) | {
         "first": identity(first),
@@ -63,14 +65,8 @@ def head(meta: str, messages: str) -> Record:
 
 def document_head(path: str) -> Record:
     """The same of a 1.x document."""
-    known, damage = {}, None
-    try:
-        known = fields(fields(document(path)).get("metadata"))
-    except FileNotFoundError:
-        pass
-    except Unreadable as error:
-        damage = error.reason
-    return described(known) | {"first": None, "framed": False, "damage": damage}
+    known, damage = metadata(path)
+    return described(fields(known.get("metadata"))) | {"first": None, "framed": False, "damage": damage}
 
 
 def described(meta: dict[str, Any]) -> Record:
@@ -93,12 +89,14 @@ def _first_message(path: str) -> Any:
     """The first line of a file, parsed, read in small steps; None when there is none."""
     try:
         with open_regular(path) as source:
-            text = b""
-            while b"\n" not in text and (more := source.raw.read(1 << 16)):  # type: ignore[attr-defined]
-                text += more
+            pieces: list[bytes] = []
+            while piece := source.raw.read(1 << 16):  # type: ignore[attr-defined]
+                pieces.append(piece.partition(b"\n")[0])
+                if b"\n" in piece:
+                    break
     except (OSError, Unreadable):
         return None
-    line = text.partition(b"\n")[0]
+    line = b"".join(pieces)
     try:
         return orjson.loads(line)
     except ValueError:
@@ -231,7 +229,8 @@ class Folder:
         text = text_of(line.get("content"))
         number = state["id"]
         if _is_frame(line, first=not state["begun"]):
-            return compaction(self._session_id, number, summary_of(text), **common)
+            known: Record = {"authorship": "injected", "kind": "compaction"} | common
+            return message(HARNESS, self._session_id, number, "system", None, summary_of(text), **known)
         author, kind = self._authorship(line, text)
         state["begun"] = state["begun"] or author != "injected"
         text = "\n".join(filter(None, [text, *_images(line.get("images"))]))
@@ -293,8 +292,8 @@ class Folder:
             tool_name=name,
             is_error=_failed(text, result, kind),
             kind=tools.result_class(HARNESS, name, own),
-            tool_result=encodable(result.get("output")) if kind in ("todo", "question") else None,
             **common,
+            tool_result=encodable(result.get("output")) if kind in ("todo", "question") else None,
         )
 
 

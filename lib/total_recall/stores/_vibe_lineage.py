@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ..notices import Notices, Unreadable
 from ..record import Record
 from ..times import rfc3339
-from ._vibe_legacy import described
-from ._vibe_text import content_of, document, fields, string, text_of, unmarked
+from ._vibe_legacy import described, metadata
+from ._vibe_text import content_of, fields, string, text_of, unmarked
 from ._vibe_transcript import Transcript, runtime_state
 
 Chain = list[list[Any]]
@@ -132,8 +132,9 @@ def unified_head(folder: str, sources: str) -> Record:
 
     `legacy` is the id of the 2.x session that it was imported from, `bytes` the size of the snapshot's transcript.
     """
-    known = described(_quietly(os.path.join(folder, "meta.json")))
-    known |= {"parent": None, "legacy": None, "forked_from": None, "bytes": 0}
+    meta, damage = metadata(os.path.join(folder, "meta.json"))
+    known = described(meta)
+    known |= {"damage": damage, "parent": None, "legacy": None, "forked_from": None, "bytes": 0}
     try:
         transcript = Transcript(folder, Notices(), whole=True)
     except (Unreadable, FileNotFoundError):
@@ -158,13 +159,6 @@ def unified_head(folder: str, sources: str) -> Record:
         known["forked_from"] = {"session_id": origin, "kind": kind}
         known["legacy"] = origin if source.get("backend") == "legacy" else None
     return known
-
-
-def _quietly(path: str) -> dict[str, Any]:
-    try:
-        return fields(document(path))
-    except (Unreadable, FileNotFoundError):
-        return {}
 
 
 def _fork_kind(copy: Transcript, source: str) -> str:

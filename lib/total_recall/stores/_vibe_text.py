@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from ..notices import Unreadable
-from ..record import Record, attachment, base64_size, message
+from ..record import attachment, base64_size
 from ._jsonl import open_regular, parse
 
 HARNESS = "vibe"
@@ -88,21 +88,6 @@ def unmarked(text: str) -> bool:
 def is_command(text: str) -> bool:
     """Whether an injected text is the result of a `!command`."""
     return text.startswith(_COMMAND)
-
-
-def compaction(session_id: str, number: int, text: str, **extras: Any) -> Record:
-    """The record of a compaction whose frame is `text`."""
-    return message(
-        HARNESS,
-        session_id,
-        number,
-        "system",
-        extras.pop("ts", None),
-        text,
-        authorship="injected",
-        kind="compaction",
-        **extras,
-    )
 
 
 def content_of(content: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from ..notices import Notices, Unreadable
@@ -17,7 +17,6 @@ from ._vibe_text import (
     FRAME,
     FRAME_END,
     HARNESS,
-    compaction,
     content_of,
     dumped,
     encodable,
@@ -45,14 +44,19 @@ class Unified:
     """
 
     def __init__(
-        self, transcript: Transcript, session_id: str, notices: Notices, *, child: bool, legacy: Folder | None = None
+        self, folder: str, session_id: str, notices: Notices, *, child: bool, legacy: Folder | None = None
     ) -> None:
-        self._transcript = transcript
+        self._folder = folder
         self._session_id = session_id
         self._notices = notices
         self._child = child
         self._legacy = legacy
+        self._whole = False
         self._lines: Iterator[tuple[dict[str, Any] | None, Entry]] | None = None
+
+    @cached_property
+    def _transcript(self) -> Transcript:
+        return Transcript(self._folder, self._notices, whole=self._whole)
 
     # -- the walk ----------------------------------------------------------------------------------------------
 
@@ -65,6 +69,7 @@ class Unified:
         it was left early), `frame` (the first record id in a copied frame), `context` (context messages passed). With
         `whole`, the walk ends before a text that is still being written.
         """
+        self._whole = whole
         for key in ("id", "offset", "at", "imported", "copied", "context"):
             state.setdefault(key, 0)
         state.setdefault("mark", None)
@@ -125,13 +130,6 @@ class Unified:
             placed = self._transcript.find(name) or placed  # the summary depends on what comes after
         return self.entry(placed, {"id": 0, "open": [], "frame": 1}) if placed else None
 
-    def _common(self, placed: Placed) -> Record:
-        name = string(placed.entry.get("id"))
-        return {
-            "ref": {"path": placed.path, "entry": name} if name else None,
-            "replayed": True if _imported(placed.entry) else None,
-        }
-
     # -- the legacy folder that the beginning was imported from ------------------------------------------------
 
     def _lines_up_to(self, number: int, placed: Placed, state: State) -> Iterator[Entry]:
@@ -150,9 +148,7 @@ class Unified:
                 return
         if state["legacy"] is not None and self._legacy is not None:
             state["diverged"] = True
-            self._notices.say(
-                f"{self._legacy.path}: not what {self._transcript.folder} was imported from any more; read the copy"
-            )
+            self._notices.say(f"{self._legacy.path}: not what {self._folder} was imported from any more; read the copy")
         self._leave_legacy(state)
 
     def _rest_of_legacy(self, state: State) -> Iterator[Entry]:
@@ -186,31 +182,43 @@ class Unified:
 
     # -- records -----------------------------------------------------------------------------------------------
 
+    def _record(self, placed: Placed, number: int, role: str, content: str = "", **known: Any) -> Record:
+        name, ts = string(placed.entry.get("id")), rfc3339(placed.entry.get("createdAt"))
+        return message(
+            HARNESS,
+            self._session_id,
+            number,
+            role,
+            known.pop("ts", None) or ts,
+            content,
+            ref={"path": placed.path, "entry": name} if name else None,
+            replayed=True if _imported(placed.entry) else None,
+            **known,
+        )
+
     def _message(self, placed: Placed, state: State) -> list[Record]:
         entry = placed.entry
-        role, text, ts = entry.get("role"), content_of(entry.get("content")), rfc3339(entry.get("createdAt"))
-        common = self._common(placed)
-        if role == "assistant":
-            state["id"] += 1
-            return [message(HARNESS, self._session_id, state["id"], role, ts, text, authorship="model", **common)]
-        if role != "user":
+        role, text, copied = entry.get("role"), content_of(entry.get("content")), _imported(entry) > 0
+        if role not in ("user", "assistant"):
             return []
-        if common["replayed"] and text.startswith(FRAME) and FRAME_END not in text:
+        if role == "user" and copied and text.startswith(FRAME) and FRAME_END not in text:
             state["frame"] = state["id"] + 1  # the prompts that it introduces follow as messages of their own
             return []
         state["id"] += 1
-        if common["replayed"] and (text.startswith(FRAME) or (text.startswith(FRAME_END) and state.get("frame"))):
+        if role == "assistant":
+            return [self._record(placed, state["id"], role, text, authorship="model")]
+        if copied and (text.startswith(FRAME) or (text.startswith(FRAME_END) and state.get("frame"))):
             state.pop("frame", None)
-            return [compaction(self._session_id, state["id"], summary_of(text), ts=ts, **common)]
-        author, kind = self._authorship(entry.get("source"), text, imported=bool(common["replayed"]))
-        return [message(HARNESS, self._session_id, state["id"], role, ts, text, authorship=author, kind=kind, **common)]
+            return [self._compaction(placed, state["id"], summary_of(text))]
+        author, kind = self._authorship(entry.get("source"), text, copied=copied)
+        return [self._record(placed, state["id"], role, text, authorship=author, kind=kind)]
 
-    def _authorship(self, source: Any, text: str, *, imported: bool) -> tuple[str, str | None]:
+    def _authorship(self, source: Any, text: str, *, copied: bool) -> tuple[str, str | None]:
         """Who wrote a text in the user role, and its class where that does not follow.
 
         What an import or a fork copied has lost its mark; there the program's own envelopes decide.
         """
-        if imported or source is None:
+        if copied or source is None:
             injected = unmarked(text)
         else:
             injected = source not in _TYPED
@@ -220,39 +228,20 @@ class Unified:
 
     def _reasoning(self, placed: Placed, state: State) -> list[Record]:
         state["id"] += 1
-        entry = placed.entry
-        return [
-            message(
-                HARNESS,
-                self._session_id,
-                state["id"],
-                "assistant",
-                rfc3339(entry.get("createdAt")),
-                authorship="model",
-                thinking=text_of(entry.get("text")) or text_of(entry.get("summary")),
-                kind="reasoning",
-                **self._common(placed),
-            )
-        ]
+        thinking = text_of(placed.entry.get("text")) or text_of(placed.entry.get("summary"))
+        known: Record = {"authorship": "model", "thinking": thinking, "kind": "reasoning"}
+        return [self._record(placed, state["id"], "assistant", **known)]
 
     def _effect(self, placed: Placed, state: State) -> list[Record]:
         """A tool's call and, once there is one, its result; the person's own `!command` is one record."""
         entry, detail = placed.entry, fields(placed.entry.get("detail"))
         if detail.get("kind") == "shell":
-            return self._command(placed, state)
+            return [self._command(placed, state)]
         state["id"] += 2
         name, arguments = text_of(detail.get("toolName")), encodable(detail.get("input"))
-        call = message(
-            HARNESS,
-            self._session_id,
-            state["id"] - 1,
-            "assistant",
-            rfc3339(entry.get("createdAt")),
-            authorship="model",
-            tool_calls=[tool_call(string(entry.get("id")), name, arguments)],
-            kind=tools.call_class(HARNESS, name, arguments),
-            **self._common(placed),
-        )
+        calls = [tool_call(string(entry.get("id")), name, arguments)]
+        known: Record = {"authorship": "model", "tool_calls": calls, "kind": tools.call_class(HARNESS, name, arguments)}
+        call = self._record(placed, state["id"] - 1, "assistant", **known)
         if not _unfinished(entry):
             return [call, self._result(placed, state["id"])]
         if string(entry.get("id")):
@@ -261,62 +250,41 @@ class Unified:
 
     def _result(self, placed: Placed, number: int) -> Record:
         entry, detail = placed.entry, fields(placed.entry.get("detail"))
-        name, arguments = text_of(detail.get("toolName")), detail.get("input")
-        own = tools.call_class(HARNESS, name, arguments) == "self"
+        name = text_of(detail.get("toolName"))
+        own = tools.call_class(HARNESS, name, detail.get("input")) == "self"
         told = tools.kind_of(HARNESS, name) in ("todo", "question")
-        return message(
-            HARNESS,
-            self._session_id,
+        return self._record(
+            placed,
             number,
             "tool",
-            rfc3339(entry.get("updatedAt")) or rfc3339(entry.get("createdAt")),
             _output(entry),
+            ts=rfc3339(entry.get("updatedAt")),
             authorship="tool",
             tool_call_id=string(entry.get("id")),
             tool_name=name or None,
             is_error=_failed(entry),
             kind=tools.result_class(HARNESS, name, own),
-            **self._common(placed),
             tool_result=encodable(_structured(entry)) if told else None,
         )
 
-    def _command(self, placed: Placed, state: State) -> list[Record]:
+    def _command(self, placed: Placed, state: State) -> Record:
         state["id"] += 1
         entry = placed.entry
         command = text_of(fields(fields(entry.get("detail")).get("input")).get("command"))
         text = "\n".join(filter(None, [f"!{command}", "" if _unfinished(entry) else _output(entry)]))
-        ts, common = rfc3339(entry.get("createdAt")), self._common(placed)
-        return [
-            message(
-                HARNESS,
-                self._session_id,
-                state["id"],
-                "user",
-                ts,
-                text,
-                authorship="injected",
-                kind="command",
-                **common,
-            )
-        ]
+        return self._record(placed, state["id"], "user", text, authorship="injected", kind="command")
 
     def _checkpoint(self, placed: Placed, state: State) -> list[Record]:
         """A compaction that worked; all other checkpoints are bookkeeping."""
-        entry = placed.entry
-        if not _is_compaction(entry):
+        if not _is_compaction(placed.entry):
             return []
         state["id"] += 1
-        trigger = string(fields(entry.get("details")).get("trigger"))
-        return [
-            compaction(
-                self._session_id,
-                state["id"],
-                self._summary(placed),
-                ts=rfc3339(entry.get("createdAt")),
-                **self._common(placed),
-                trigger=_TRIGGERS.get(trigger or "", trigger),
-            )
-        ]
+        trigger = string(fields(placed.entry.get("details")).get("trigger"))
+        return [self._compaction(placed, state["id"], self._summary(placed), _TRIGGERS.get(trigger or "", trigger))]
+
+    def _compaction(self, placed: Placed, number: int, summary: str, trigger: str | None = None) -> Record:
+        known: Record = {"authorship": "injected", "kind": "compaction", "trigger": trigger}
+        return self._record(placed, number, "system", summary, **known)
 
     def _summary(self, placed: Placed) -> str:
         """The summary of the latest compaction in the snapshot, out of the model's context; others are not kept."""

@@ -129,6 +129,13 @@ class Memory:
         """Keep a value."""
         self._kept[kind, key] = signature, value
 
+    def forget(self, kind: str, key: str) -> None:
+        """Forget a value."""
+        self._kept.pop((kind, key), None)
+
+    def expect(self, kind: str) -> None:
+        """Most values of this kind will be asked for: what makes that cheaper may be done now."""
+
     def keep_only(self, kind: str, keys: set[str]) -> None:
         """Forget the values of other keys."""
 
@@ -146,6 +153,7 @@ class Store:
         self.root = place.root
         self.notices = notices
         self.remember = remember or Memory()
+        self.derived: Callable[[Record], Record] | None = None  # what the shadow folder adds to a row
         self._children: dict[str, list[Reference]] | None = None
 
     # -- what an adapter provides ------------------------------------------------------------------------------
@@ -201,11 +209,27 @@ class Store:
         """
         return dict(facts["about"])
 
+    def directories(self, session: Reference) -> list[str]:
+        """Every working directory that the session's records name, where it was moved; the row has the first."""
+        found = self.facts(session)["about"].get("directories")
+        return found if isinstance(found, list) else []
+
+    def text_files(self, session: Reference) -> tuple[str, ...]:
+        """The files in which every word of the session's texts stands as it is; none when that is not sure.
+
+        By the bytes of such files alone a session can be passed over.
+        """
+        return ()
+
+    def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
+        """The ids of the sessions in which any of `words` may stand, in any case; None when only reading tells."""
+        return None
+
     def history(self, session: Reference) -> Iterator[Record]:
         """The records that the session inherits by reference, oldest first; most harnesses copy instead."""
         return iter(())
 
-    def abandoned(self, session: Reference) -> list[list[int]]:
+    def abandoned(self, session: Reference) -> Sequence[Sequence[int]]:
         """The ranges `[first id, last id]` of records on branches that a rewind left behind; one pass."""
         return []
 
@@ -288,11 +312,34 @@ class Store:
         return self._children.get(session_id, [])
 
     def row(self, session: Reference, now: float = 0.0) -> Record:
-        """The session's row; damage is in its `read_error`, never raised.
+        """The session's row, remembered while nothing that it says can have changed; damage is in its `read_error`.
 
         With `now`, in seconds since 1970, a session that ends later than that is marked `clock: "ahead"`.
         """
-        known: Record = {"file_size": session.size, "end_time": from_epoch(session.updated)}
+        children = [child.session_id for child in self.children(session.session_id)]
+        signature = (
+            *self.seen(session),
+            session.names,
+            len(children),
+            children[:_LISTED],
+            self.parent(session),
+            *self.surroundings(session),
+        )
+        row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
+        if now and (row["end_time"] or "") > (from_epoch(now) or ""):
+            row = session_row(**{**row, "clock": "ahead"})
+        return self.derived(row) if self.derived else row
+
+    def seen(self, session: Reference) -> tuple[Any, ...]:
+        """What of a listing's reference changes when the session does, without another look at the store."""
+        return (session.size, session.updated, len(session.files))
+
+    def surroundings(self, session: Reference) -> tuple[Any, ...]:
+        """What a row depends on beside its session: files of titles, say."""
+        return ()
+
+    def _row(self, session: Reference, children: list[str]) -> Record:
+        known: Record = {"file_size": session.size}
         try:
             facts = self.facts(session)
             known.update(facts["counts"])
@@ -303,12 +350,9 @@ class Store:
             known["read_error"] = error.reason
         except FileNotFoundError:
             known["read_error"] = "gone"
-        if now and (known.get("end_time") or "") > (from_epoch(now) or ""):
-            known["clock"] = "ahead"
         if known.get("title"):
             known["title"] = one_line(known["title"], 1000)
         held_back = []
-        children = [child.session_id for child in self.children(session.session_id)]
         aliases = [name for name in session.names if name != session.session_id]
         for key, count, names in (
             ("child_sessions", "child_session_count", children),
@@ -325,7 +369,8 @@ class Store:
 class Tally:
     """What one walk over a session's entries counts; `facts()` is a JSON value, from which a walk can go on.
 
-    Replayed records count in no total but line_count. `slice` is the first id of "since the last compaction".
+    Replayed records count in no total but line_count. `slice` is the first id of "since the last compaction"; a
+    compaction that is known to be on an abandoned branch is no boundary.
     `bookmarks` are (id of the next record, state) about every 256 KiB, so that any record can be reached without
     walking from the beginning.
     """
@@ -369,7 +414,8 @@ class Tally:
         author = message["authorship"]
         if message["class"] == "compaction":
             counts["has_compaction"] = True
-            self.slice = entry.slice or message["id"]
+            if "branch" not in message:
+                self.slice = entry.slice or message["id"]
         if author == "tool" or author == "injected":
             return
         counts["empty"] = False

@@ -64,9 +64,10 @@ def open_stores(
             refused.append(place.variable)
             continue
         store = adapter(name)(place, notices)
-        if names or store.exists():
-            if memory is not None and store.exists():
-                store.remember = memory(name, place)
+        exists = store.exists()
+        if exists and memory is not None:
+            store = adapter(name)(place, notices, memory(name, place))
+        if names or exists:
             stores.append(store)
     if refused and (names or not stores):
         raise Refused(

@@ -26,7 +26,6 @@ from ..times import from_epoch, rfc3339
 from ._vibe_legacy import Folder, document_head, folder_files, head, identities
 from ._vibe_lineage import Found, families, unified_head
 from ._vibe_text import FRAME, HARNESS, SCRATCHPAD
-from ._vibe_transcript import Transcript
 from ._vibe_unified import Unified
 from .base import Entry, Place, Reference, State, Store, newest_first, stamp
 
@@ -83,14 +82,9 @@ class Vibe(Store):
     def _folder(self, path: str, parent: str | None, visited: set[str]) -> Iterator[Found]:
         """A session's folder and, below it, those of its sub-agents."""
         messages, meta = folder_files(path)
-        try:
-            os.stat(messages)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError:
-            if not _STAMPED.match(path):
-                return
         stamps = stamp(messages) + stamp(meta)
+        if not stamps[2] and not (_STAMPED.match(path) and _barred(messages)):
+            return
         about = self.remember("head", path, stamps, lambda _: head(meta, messages))
         yield Found(path, (messages, meta), stamps, about, parent)
         agents = os.path.join(path, "agents")
@@ -190,13 +184,14 @@ class Vibe(Store):
         return known
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
+        about = self._head(session)
+        if about["damage"] and os.path.isdir(session.path):
+            self.notices.say(f"{os.path.join(session.path, 'meta.json')}: {about['damage']}; the messages were read")
         if session.key["layout"] == "unified":
-            yield from self._walk(session, whole).entries(state, whole=whole)
-            return
-        if damage := self._head(session)["damage"]:
-            self.notices.say(f"{os.path.join(session.path, 'meta.json')}: {damage}; the messages were read")
-        for _, entry in self._lines(session).entries(state, whole=whole):
-            yield entry
+            yield from self._transcript(session, self._origin(session)).entries(state, whole=whole)
+        else:
+            for _, entry in self._lines(session).entries(state, whole=whole):
+                yield entry
 
     def _lines(self, session: Reference) -> Folder:
         return Folder(
@@ -207,35 +202,34 @@ class Vibe(Store):
             copied=session.key["copied"],
         )
 
-    def _walk(self, session: Reference, whole: bool = False) -> Unified:
-        about = self._head(session)
-        legacy = None
-        if origin := about["legacy"]:
-            path = self._legacy_folder(origin)
-            if path is None:
-                self.notices.say(f"{session.path}: the folder of {origin}, which it was imported from, is not there")
-            else:
-                legacy = self._imported(session, folder_files(path)[0])
-        transcript = Transcript(session.path, self.notices, whole=whole)
-        child = about["parent"] is not None
-        return Unified(transcript, session.session_id, self.notices, child=child, legacy=legacy)
+    def _transcript(self, session: Reference, origin: Folder | None = None) -> Unified:
+        child = self._head(session)["parent"] is not None
+        return Unified(session.path, session.session_id, self.notices, child=child, legacy=origin)
 
-    def _legacy_folder(self, session_id: str) -> str | None:
-        """The folder of exactly this session, whatever other folders go on with it; its name ends as the id begins."""
-        for name in sorted(os.listdir(self.root)):
-            path = os.path.join(self.root, name)
-            if name.endswith("_" + session_id[:8]) and head(*reversed(folder_files(path)))["session_id"] == session_id:
-                return path
+    def _origin(self, session: Reference) -> Folder | None:
+        """The folder that a unified session was imported from; exactly that, whatever other folders go on with it."""
+        origin = self._head(session)["legacy"]
+        if origin is None:
+            return None
+        try:
+            names = sorted(os.listdir(self.root))
+        except OSError:
+            names = []
+        for name in names:
+            messages, meta = folder_files(os.path.join(self.root, name))
+            if name.endswith("_" + origin[:8]) and head(meta, messages)["session_id"] == origin:
+                return self._imported(session, messages)
+        self.notices.say(f"{session.path}: the folder of {origin}, which it was imported from, is not there")
         return None
 
     def entry_at(self, session: Reference, ref: Record) -> Entry | None:
         """The entry, read out of the one file that holds it; its records are numbered from 1."""
         path, name = ref.get("path"), ref.get("entry")
-        if not isinstance(path, str) or not path.startswith(self.root + os.sep):
+        if not isinstance(path, str) or not os.path.abspath(path).startswith(self.root + os.sep):
             return None
         try:
             if session.key["layout"] == "unified" and isinstance(name, str):
-                return self._walk(session).entry_at(path, name)
+                return self._transcript(session).entry_at(path, name)
             if session.key["layout"] == "unified":
                 return self._imported(session, path).entry_at(ref)
             return self._lines(session).entry_at(ref) if path == session.files[0] else None
@@ -248,6 +242,17 @@ class Vibe(Store):
 
     def resume(self, row: Record) -> list[str]:
         return ["vibe", "--resume", row["session_id"]]
+
+
+def _barred(path: str) -> bool:
+    """Whether a file may be there though it cannot be reached: that is damage, its absence is not."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _unified_reference(name: str, path: str) -> Reference | None:

@@ -1,0 +1,507 @@
+"""The index of one store: a tantivy index in its shadow folder, one document for each text of a record.
+
+What is known of a session (how far it is indexed, what it looked like then, its title) is a document of the index
+itself, so that it can never disagree with what was committed. A session is replaced as a whole, or added to, in one
+commit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+
+import orjson
+import tantivy
+
+from . import analysis
+from .indexed import is_published, number_of, publish
+from .notices import Notices, Unreadable
+from .passages import passages
+from .ranking import KINDS, STORED
+from .record import Record, one_line
+from .stores.base import Reference, Store, Tally
+from .times import epoch
+
+FORMAT = "total-recall index"
+VERSION = 1
+UNTIMED = -1
+
+_SMALL = 64_000_000  # bytes of source for which one commit will do
+_COMMIT_BYTES = 256_000_000
+_COMMIT_SECONDS = 20.0
+_HEAP = 50_000_000
+_MANY = 1_000_000
+_PLACE = {kind: place for place, kind in enumerate(KINDS)}
+
+
+class Locked(Exception):
+    """Another process writes to the index."""
+
+
+class Known(NamedTuple):
+    """What the index says of a session, cheaply: times in milliseconds since 1970."""
+
+    address: Any
+    signature: int
+    start: int
+    end: int
+    records: int
+    documents: int
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("text", tokenizer_name=analysis.NAME)
+    for name in ("role", "class", "tool_name"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    # key - session = 16 * id + class, so that two numbers say which text of which record this is.
+    for name in ("session", "key"):
+        builder.add_unsigned_field(name, fast=True, indexed=True)
+    builder.add_unsigned_field("about", indexed=True)
+    for name in ("weight", "signature", "records", "documents"):
+        builder.add_unsigned_field(name, fast=True)
+    for name in ("ts", "start", "end"):
+        builder.add_integer_field(name, fast=True)
+    builder.add_bytes_field("stored", stored=True)
+    return builder.build()
+
+
+class Index:
+    """An open index. Readers never wait; a writer is alone (see `writing`)."""
+
+    def __init__(self, folder: str, index: tantivy.Index) -> None:
+        self.folder = folder
+        self.schema = index.schema
+        self._index = index
+        self._index.register_tokenizer(analysis.NAME, analysis.analyzer())
+        self._searcher: tantivy.Searcher | None = None
+        self._sessions: dict[int, Known] | None = None
+        self._signatures: dict[str, int] = {}
+
+    @classmethod
+    def open(cls, shadow: str, notices: Notices, *, rebuild: bool = False) -> Index | None:
+        """The index in a shadow folder, made if there is none; what cannot be used is rebuilt, and said.
+
+        None when it must be left alone: made by a newer version, or not to be written.
+        """
+        folder = os.path.join(shadow, "index")
+        state = _stamp(folder)
+        if state == "newer":
+            notices.say(f"{folder} was made by a newer version; this run goes on without it")
+            return None
+        if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK):
+            notices.say(f"{folder} cannot be written; this run goes on without it")
+            return None
+        if state == "older":
+            notices.say(f"{folder} was made by an older version or another program and is rebuilt")
+        if state != "ours" or rebuild:
+            cls._discard(folder)
+        try:
+            return cls._opened(folder)
+        except (ValueError, OSError) as error:
+            if isinstance(error, PermissionError):
+                notices.say(f"{folder}: {error.strerror}; this run goes on without it")
+                return None
+            notices.say(f"{folder} is damaged ({_first_line(error)}) and is rebuilt")
+            cls._discard(folder)
+        try:
+            return cls._opened(folder)
+        except (ValueError, OSError) as error:
+            notices.say(f"{folder}: {_first_line(error)}; this run goes on without it")
+            return None
+
+    @classmethod
+    def temporary(cls, folder: str) -> Index:
+        """An index in a folder of the caller's, who removes it."""
+        return cls(folder, tantivy.Index(_schema(), folder))
+
+    @classmethod
+    def _opened(cls, folder: str) -> Index:
+        if _stamp(folder) == "ours":
+            return cls(folder, tantivy.Index.open(folder))
+        # Made beside its place and moved there, so that no reader sees half an index.
+        import shutil
+
+        made = f"{folder}.{os.getpid()}"
+        shutil.rmtree(made, ignore_errors=True)
+        os.makedirs(made, mode=0o700)
+        with _private():
+            tantivy.Index(_schema(), made)
+            with open(os.path.join(made, "stamp.json"), "wb") as file:
+                file.write(orjson.dumps({"format": FORMAT, "version": VERSION}))
+        try:
+            os.rename(made, folder)
+        except OSError:
+            shutil.rmtree(made, ignore_errors=True)  # another process was faster
+        return cls(folder, tantivy.Index.open(folder))
+
+    @staticmethod
+    def _discard(folder: str) -> None:
+        """Move the folder away, then remove it; readers that have it open read on."""
+        import shutil
+
+        away = f"{folder}.old.{os.getpid()}"
+        try:
+            os.rename(folder, away)
+        except OSError:
+            return
+        if os.path.isdir(away) and not os.path.islink(away):
+            shutil.rmtree(away, ignore_errors=True)
+        else:
+            os.unlink(away)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def searcher(self) -> tantivy.Searcher:
+        """What was committed when it was first asked for."""
+        if self._searcher is None:
+            self._index.reload()
+            self._searcher = self._index.searcher()
+        return self._searcher
+
+    def _renew(self) -> None:
+        self._searcher = self._sessions = None
+
+    def sessions(self) -> dict[int, Known]:
+        """What is known of each indexed session, by `number_of(session_id)`."""
+        if self._sessions is None:
+            searcher = self.searcher
+            found = searcher.search(tantivy.Query.term_query(self.schema, "class", "title"), _MANY, count=False)
+            addresses = [address for _, address in found.hits]
+            columns = [
+                searcher.fast_field_values(name, addresses)
+                for name in ("session", "signature", "start", "end", "records", "documents")
+            ]
+            rows = zip(addresses, *columns, strict=True)
+            self._sessions = {number: Known(address, *facts) for address, number, *facts in rows}
+        return self._sessions
+
+    def stored(self, address: Any) -> Record:
+        """What a document holds for display: of a text its `at` and the record's own fields, of a session its facts."""
+        found: Any = self.searcher.doc(address).get_first("stored")
+        return orjson.loads(bytes(found))
+
+    def count(self, query: tantivy.Query) -> int:
+        """How many texts a query matches."""
+        found: Any = self.searcher.search(query, 1)
+        return found.count or 0
+
+    def age(self, now: float) -> float:
+        """Seconds since the last commit."""
+        try:
+            return max(0.0, now - os.stat(os.path.join(self.folder, "meta.json")).st_mtime)
+        except OSError:
+            return 0.0
+
+    def stale(self, store: Store, sessions: Iterable[Reference]) -> list[Reference]:
+        """The sessions that are not indexed as they were when first asked about."""
+        known = self.sessions()
+        stale = []
+        for session in sessions:
+            entry = known.get(number_of(session.session_id))
+            if entry is None or entry.signature != self._signature(store, session):
+                stale.append(session)
+        return stale
+
+    def _signature(self, store: Store, session: Reference, *, fresh: bool = False) -> int:
+        """What changes when the session does, as a number other than 0."""
+        name = session.session_id
+        if fresh or name not in self._signatures:
+            self._signatures[name] = number_of(*store.signature(session)) or 1
+        return self._signatures[name]
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, wait: float = 0.0, *, threads: int = 1) -> Iterator[tantivy.IndexWriter]:
+        """The index's one writer. Raises Locked when another process still has it after `wait` seconds."""
+        until = monotonic() + wait
+        with _private():
+            while True:
+                try:
+                    writer = self._index.writer(_HEAP * threads, threads)
+                    break
+                except ValueError as error:
+                    if "LockBusy" not in str(error):
+                        raise Unreadable(self.folder, _first_line(error)) from error
+                if monotonic() >= until:
+                    raise Locked(f"the index {self.folder} is being written by {self._holder()}")
+                sleep(0.1)
+            note = os.path.join(self.folder, "writer.pid")
+            try:
+                with open(note, "w") as file:
+                    file.write(str(os.getpid()))
+                yield writer
+                writer.wait_merging_threads()
+            finally:
+                try:
+                    os.unlink(note)
+                except OSError:
+                    pass
+                self._renew()
+
+    def _holder(self) -> str:
+        try:
+            with open(os.path.join(self.folder, "writer.pid")) as file:
+                return f"process {int(file.read(20))}"
+        except (OSError, ValueError):
+            return "another process"
+
+    def refresh(
+        self,
+        store: Store,
+        sessions: Iterable[Reference],
+        *,
+        alive: Iterable[str] | None = None,
+        wait: float = 0.0,
+        seconds: float = 0.0,
+        again: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Iterator[Record]:
+        """Bring sessions up to date; yields a row for each that was not, as it is done.
+
+        `alive` are all session ids of the store: others leave the index. `seconds` bounds the time that may be
+        spent, between two sessions; what is left out stays stale. `again` indexes unchanged sessions too. `progress`
+        is told how many of how many sessions are done. Raises Locked, before anything is done.
+        """
+        sessions = list(sessions)
+        todo = sessions if again else self.stale(store, sessions)
+        gone = self._gone(alive)
+        if not todo and not gone:
+            self._publish()
+            return
+        total = sum(session.size for session in todo)
+        until = monotonic() + seconds if seconds else float("inf")
+        with self.writing(wait, threads=2 if total >= _SMALL else 1) as writer:
+            yield from self._removed(writer, store.harness, gone)
+            uncommitted, done, written, last = bool(gone), 0, 0, monotonic()
+            for number, session in enumerate(todo, 1):
+                if monotonic() >= until:
+                    break
+                row, size = self._session(writer, store, session, again)
+                yield row
+                uncommitted = True
+                done += size
+                if progress:
+                    progress(number, len(todo))
+                waited = monotonic() - last >= _COMMIT_SECONDS and done >= _SMALL
+                if done - written >= _COMMIT_BYTES or waited:
+                    writer.commit()
+                    uncommitted, written, last = False, done, monotonic()
+            if uncommitted:
+                writer.commit()
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell listings which sessions are here, where that is not told yet."""
+        if not is_published(self.folder):
+            with _private():
+                publish(self.folder, self.sessions())
+
+    def _gone(self, alive: Iterable[str] | None) -> list[str]:
+        if alive is None:
+            return []
+        left = dict(self.sessions())
+        for session_id in alive:
+            left.pop(number_of(session_id), None)
+        return [self.stored(entry.address)["session_id"] for entry in left.values()]
+
+    def drop(self, harness: str, session_ids: Iterable[str], wait: float = 0.0) -> Iterator[Record]:
+        """Take sessions out of the index."""
+        with self.writing(wait) as writer:
+            yield from self._removed(writer, harness, session_ids)
+            writer.commit()
+        self._publish()
+
+    def _removed(self, writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
+        for session_id in session_ids:
+            _delete(writer, self.schema, session_id, whole=True)
+            yield _row(harness, session_id, 0, 0, 0.0, "removed")
+
+    def _session(
+        self, writer: tantivy.IndexWriter, store: Store, session: Reference, again: bool
+    ) -> tuple[Record, int]:
+        """Index one session: what it grew by if that is all, else the whole of it. Gives its row and bytes of text."""
+        began = monotonic()
+        before = self._signature(store, session, fresh=True)
+        known = None if again else self.sessions().get(number_of(session.session_id))
+        kept = self.stored(known.address) if known else None
+        if kept and not (kept.get("facts") and store.continues(session, kept["facts"])):
+            kept = None
+        indexed = _Indexed(writer, self.schema, session, kept)
+        error = None
+        try:
+            indexed.read(store)
+        except Unreadable as unreadable:
+            error = unreadable.reason
+        except FileNotFoundError:
+            error = "gone"
+        if not error or indexed.begun or not known:
+            indexed.finish(store, 0 if error else before, error)
+        status = "failed" if error else "appended" if kept else "indexed"
+        row = _row(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
+        if error:
+            row["error"] = error
+        return row, indexed.size
+
+
+class _Indexed:
+    """One session on its way into the index."""
+
+    def __init__(
+        self, writer: tantivy.IndexWriter, schema: tantivy.Schema, session: Reference, kept: Record | None
+    ) -> None:
+        self.session = session
+        self.number = number_of(session.session_id)
+        self.added = 0
+        self.documents = kept["documents"] if kept else 0
+        self.records = kept["records"] if kept else 0
+        self.cut = kept["cut"] if kept else 0
+        self.begun = False
+        self.size = 0
+        self._writer = writer
+        self._schema = schema
+        self._whole = kept is None
+        self._tally = Tally(kept["facts"]) if kept else Tally()
+
+    def _begin(self) -> None:
+        # Only now: what is indexed of a session that cannot be opened today is worth keeping.
+        if not self.begun:
+            _delete(self._writer, self._schema, self.session.session_id, whole=self._whole)
+            self.begun = True
+
+    def read(self, store: Store) -> None:
+        """Add the documents of what is not indexed yet. Raises Unreadable."""
+        tally = self._tally
+        for entry in store.entries(self.session, tally.state, whole=True):
+            self._begin()
+            tally.add(entry)
+            for part, message in enumerate(entry.messages):
+                self._message(message, part)
+
+    def _message(self, message: Record, part: int) -> None:
+        texts = passages(message)
+        if not texts:
+            return
+        self.records += 1
+        moment = datetime.fromisoformat(message["ts"]).timestamp() if message["ts"] else None
+        stored = orjson.dumps(
+            {
+                "id": message["id"],
+                "ts": message["ts"],
+                "role": message["role"],
+                "authorship": message["authorship"],
+                "tool_name": message["tool_name"],
+                "ref": message.get("ref"),
+                "part": part,
+            }
+        )
+        for passage in texts:
+            document = self._document(message["id"], passage.kind, passage.text)
+            document.add_text("role", message["role"])
+            if message["tool_name"]:
+                document.add_text("tool_name", message["tool_name"])
+            elif passage.kind == "tool-input":
+                for name in {call["name"] for call in message["tool_calls"]}:
+                    document.add_text("tool_name", name)
+            document.add_integer("ts", UNTIMED if moment is None else round(moment * 1000))
+            document.add_bytes("stored", stored)
+            self._writer.add_document(document)
+            self.cut += passage.cut
+            self.size += len(passage.text)
+            self.documents += 1
+            self.added += 1
+
+    def _document(self, record: int, kind: str, text: str) -> tantivy.Document:
+        place = _PLACE[kind]
+        document = tantivy.Document()
+        document.add_text("text", analysis.prepared(text))
+        document.add_text("class", kind)
+        document.add_unsigned("session", self.number)
+        document.add_unsigned("key", (self.number + record * 16 + place) % 2**64)
+        document.add_unsigned("weight", STORED[place])
+        return document
+
+    def finish(self, store: Store, before: int, error: str | None) -> None:
+        """Write the session's own document: its title, and how far it is indexed."""
+        self._begin()
+        facts = self._tally.facts()
+        facts["fingerprint"] = None if error else store.fingerprint(self.session, self._tally.state)
+        about = store.describe(self.session, facts)
+        title = about.get("title") or one_line(facts["first_prompt"] or "")
+        counts = facts["counts"]
+        start, end = (epoch(counts[key]) or self.session.updated for key in ("start_time", "end_time"))
+        # A title that is only the first prompt is found as that.
+        document = self._document(0, "title", about.get("title") or "")
+        document.add_unsigned("about", self.number)
+        document.add_integer("ts", UNTIMED)
+        document.add_integer("start", round(start * 1000))
+        document.add_integer("end", round(end * 1000))
+        document.add_unsigned("signature", before)
+        document.add_unsigned("records", self.records)
+        document.add_unsigned("documents", self.documents)
+        stored = {
+            "session_id": self.session.session_id,
+            "title": one_line(title, 1000),
+            "directory": about.get("directory"),
+            "start_time": counts["start_time"],
+            "documents": self.documents,
+            "records": self.records,
+            "cut": self.cut,
+            "error": error,
+            "facts": facts,
+        }
+        document.add_bytes("stored", orjson.dumps(stored))
+        self._writer.add_document(document)
+
+
+def _delete(writer: tantivy.IndexWriter, schema: tantivy.Schema, session_id: str, *, whole: bool) -> None:
+    """Forget a session, or only what is known of it as a whole, to write that anew."""
+    # By a query: deletion by term takes no unsigned number, and says nothing.
+    query = tantivy.Query.term_query(schema, "session" if whole else "about", number_of(session_id))
+    writer.delete_documents_by_query(query)
+
+
+def _row(harness: str, session_id: str, documents: int, added: int, seconds: float, status: str) -> Record:
+    return {
+        "harness": harness,
+        "session_id": session_id,
+        "docs": documents,
+        "added": added,
+        "seconds": round(seconds, 3),
+        "status": status,
+    }
+
+
+def _stamp(folder: str) -> str:
+    """`ours`, `older`, `newer`, or `none` when there is nothing."""
+    try:
+        with open(os.path.join(folder, "stamp.json"), "rb") as file:
+            stamp = orjson.loads(file.read(1000))
+        version = stamp["version"] if stamp["format"] == FORMAT else 0
+    except FileNotFoundError:
+        return "older" if os.path.lexists(folder) else "none"
+    except (OSError, ValueError, KeyError, TypeError):
+        version = 0
+    if not isinstance(version, int) or version < VERSION:
+        return "older"
+    return "newer" if version > VERSION else "ours"
+
+
+@contextmanager
+def _private() -> Iterator[None]:
+    """Files made meanwhile are the user's alone."""
+    mask = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(mask)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]

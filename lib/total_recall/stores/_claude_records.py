@@ -1,0 +1,366 @@
+"""What one stored record of Claude Code holds: message records, and facts about the session.
+
+The walk's whole memory is `state`, a JSON value, so that it can be taken up again behind any record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..record import Record, message, tool_call
+from ..times import rfc3339
+from ._claude_content import Block, blocks, content_of, parts, text_of, thought, type_of
+from ._claude_copies import Copies, Repeats
+from ._claude_files import call_after
+from ._claude_prompts import author, origin_of, shown
+from .base import Entry, Reference, State
+from .tools import is_own, kind_of, result_class
+
+_RECENT = 16  # records whose ids are kept, for copies close by and for what a compaction keeps
+_OPEN_CALLS = 256
+_RESPONSES = 4  # model responses that may be interleaved
+_SKILLS = 8
+_DIRECTORIES = 20
+
+
+class Reader:
+    """Makes entries of a session's records, in the order of the file."""
+
+    def __init__(self, session: Reference, state: State, repeats: Repeats | None = None) -> None:
+        state.setdefault("id", 0)
+        self.about: Record = state.setdefault("about", {})
+        self.calls: dict[str, Any] = state.setdefault("calls", {})
+        self.recent: dict[str, int] = state.setdefault("recent", {})
+        self.responses: dict[str, list[int]] = state.setdefault("responses", {})
+        self.skills: list[str] = state.setdefault("skills", [])
+        state.setdefault("newest", "")
+        state.setdefault("boundary", None)
+        state.setdefault("copied", None)
+        state.setdefault("pieces", 0)
+        self.state = state
+        self._session = session
+        self._agent = session.session_id.startswith("agent-")
+        self._repeats = repeats
+        self._copies = Copies(state)
+        self._readers: dict[Any, Callable[[Record], list[Record]]] = {
+            "user": self._user,
+            "assistant": self._assistant,
+            "system": self._system,
+            "attachment": self._attachment,
+        }
+        self._ref: Record = {}
+        self._part = 0
+        self._ts: str | None = None
+        self._extras: Record = {}
+        self._slice: int | None = None
+
+    def entry(self, offset: int, length: int, line: bytes, record: Record | None) -> Entry:
+        """The entry of one line at `offset`; `record` is None where nothing could be made of it."""
+        if record is None:
+            return Entry(line)
+        kind = record.get("type")
+        ts = record.get("timestamp")
+        if ts is not None:
+            ts = rfc3339(ts)
+        read = self._readers.get(kind) if isinstance(kind, str) else None
+        if read is None:
+            if kind in ("custom-title", "ai-title"):
+                self._titled(record)
+            return Entry(line, ts)
+        if kind == "attachment" and not _is_queued(record):
+            return Entry(line, ts)
+        uuid = record.get("uuid")
+        if isinstance(uuid, str) and self._repeated(uuid, ts, offset):
+            return Entry(line, ts, type=_raw_type(record))
+        self._learn(record)
+        self._ts = ts
+        self._ref = {"path": self._session.path, "offset": offset, "length": length}
+        if self.state["pieces"] > 1:
+            self._ref["piece"] = self.state["pieces"] - 1
+        self._part = 0
+        self._extras = self._marks(record)
+        self._slice = None
+        messages = read(record)
+        self._passed(uuid, ts, messages)
+        group = None
+        if kind == "assistant" and isinstance(response := record.get("message"), dict):
+            group = response.get("id")
+        return Entry(line, ts, messages, group=group if isinstance(group, str) else None, slice=self._slice)
+
+    def unfinished(self) -> list[Record]:
+        """The compaction whose summary has not come, as a record without a text; it is given once."""
+        boundary = self.state["boundary"]
+        if boundary is None:
+            return []
+        self.state["boundary"] = None
+        ref, self._ref = self._ref, boundary["ref"]
+        record = self._compaction(boundary, "", boundary["ts"])
+        self._ref, self._part = ref, 0
+        return [record]
+
+    # -- the record's place in the session ---------------------------------------------------------------------
+
+    def _repeated(self, uuid: str, ts: str | None, offset: int) -> bool:
+        if self._repeats is None:
+            return False
+        return self._repeats.stood_before(uuid, ts, offset) or uuid in self.recent
+
+    def _passed(self, uuid: Any, ts: str | None, messages: list[Record]) -> None:
+        state = self.state
+        if ts is not None and ts > state["newest"]:
+            state["newest"] = ts
+        if isinstance(uuid, str):
+            recent = self.recent
+            recent[uuid] = messages[0]["id"] if messages else 0
+            if len(recent) > _RECENT:
+                del recent[next(iter(recent))]
+
+    def _marks(self, record: Record) -> Record:
+        # In the order in which the keys are printed.
+        marks: Record = {"replayed": None, "model": None, "agent": None}
+        origin = record.get("forkedFrom")
+        if isinstance(origin, dict) and isinstance(origin.get("sessionId"), str):
+            marks["replayed"] = True
+            self.about["forked_from"] = {"session_id": origin["sessionId"], "kind": "fork"}
+        elif self._copies.active and self._copies.holds(record, self.about):
+            marks["replayed"] = True
+        if not self._agent and record.get("isSidechain") is True:
+            marks["agent"] = "sidechain"
+        return marks
+
+    def _learn(self, record: Record) -> None:
+        about = self.about
+        cwd = record.get("cwd")
+        if cwd != about.get("cwd") and isinstance(cwd, str) and cwd:
+            about["cwd"] = cwd
+            directories = about.setdefault("directories", [])
+            if cwd not in directories and len(directories) < _DIRECTORIES:
+                directories.append(cwd)
+        branch = record.get("gitBranch")
+        if branch != about.get("git_branch") and isinstance(branch, str) and branch not in ("", "HEAD"):
+            about["git_branch"] = branch
+        if "origin" not in about and (origin := origin_of(record.get("entrypoint"))):
+            about["origin"] = origin
+
+    def _titled(self, record: Record) -> None:
+        for key in ("customTitle", "aiTitle"):
+            title = record.get(key)
+            if isinstance(title, str) and (title.strip() or key == "customTitle"):
+                self.about[key] = title
+
+    def _message(self, role: str, content: str, authorship: str, **more: Any) -> Record:
+        self.state["id"] += 1
+        ref = self._ref | {"part": self._part} if self._part else self._ref
+        self._part += 1
+        return message(
+            self._session.harness,
+            self._session.session_id,
+            self.state["id"],
+            role,
+            self._ts,
+            content,
+            authorship=authorship,
+            ref=ref,
+            **{**self._extras, **more},
+        )
+
+    # -- the four types of the conversation --------------------------------------------------------------------
+
+    def _user(self, record: Record) -> list[Record]:
+        content = content_of(record)
+        if content is None:
+            return []
+        if record.get("isCompactSummary") not in (None, False):
+            boundary, self.state["boundary"] = self.state["boundary"], None
+            return [self._compaction(boundary or {}, text_of(content), self._ts)]
+        messages = self.unfinished()
+        results = [block for block in content if type_of(block) == "tool_result"]
+        structured = record.get("toolUseResult") if len(results) == 1 else None
+        messages += (self._result(block, structured) for block in results)
+        rest = [block for block in content if type_of(block) != "tool_result"] if results else content
+        if rest or not results:
+            messages.append(self._typed(record, text_of(rest)))
+        return messages
+
+    def _typed(self, marks: Record, text: str) -> Record:
+        authorship, kind = author(marks, text, self._agent or self._extras["agent"] is not None)
+        if kind == "injected-text" and marks.get("sourceToolUseID") in self.skills:
+            kind = "skill"
+        if authorship != "injected":
+            text = shown(text)
+        return self._message("user", text, authorship, kind=kind)
+
+    def _result(self, block: Block, structured: Any) -> Record:
+        call = block.get("tool_use_id")
+        call = call if isinstance(call, str) else None
+        name, own = self._call(call) if call else (None, False)
+        if not name or kind_of(self._session.harness, name) not in ("todo", "question"):
+            structured = None
+        return self._message(
+            "tool",
+            text_of(blocks(block.get("content"))),
+            "tool",
+            tool_call_id=call,
+            tool_name=name,
+            is_error=block.get("is_error") is True,
+            kind=result_class(self._session.harness, name, own),
+            tool_result=structured,
+        )
+
+    def _call(self, call: str) -> tuple[str | None, bool]:
+        known = self.calls.pop(call, None)
+        if known is not None:
+            return known[0], known[1]
+        later = call_after(self._session.path, self._ref["offset"] + self._ref["length"], call)
+        return (later[0], is_own(self._session.harness, *later)) if later else (None, False)
+
+    def _assistant(self, record: Record) -> list[Record]:
+        content = content_of(record)
+        if content is None:
+            return []
+        messages = self.unfinished()
+        text = text_of([part for block in content if type_of(block) not in _NO_TEXT for part in parts(block)])
+        if record.get("isApiErrorMessage") not in (None, False):
+            return [*messages, self._message("system", text, "injected")]
+        response = record["message"]
+        model = response.get("model")
+        if isinstance(model, str) and model and model != "<synthetic>":
+            self.about["model"] = model
+        else:
+            model = None
+        thoughts = [thought(block) for block in content if type_of(block) in ("thinking", "redacted_thinking")]
+        calls, own = self._called(content)
+        kind = None
+        if not text and (own or (thoughts and not calls)):
+            kind = "self" if own else "reasoning"
+        usage = self._usage(response, record.get("requestId"))
+        thinking = "\n".join(thoughts) or None
+        messages.append(
+            self._message(
+                "assistant", text, "model", thinking=thinking, tool_calls=calls, kind=kind, model=model, usage=usage
+            )
+        )
+        return messages
+
+    def _called(self, content: list[Any]) -> tuple[list[Record], bool]:
+        made = []
+        all_own = True
+        harness = self._session.harness
+        for block in content:
+            if not type_of(block).endswith("tool_use"):
+                continue
+            call = block.get("id") if isinstance(block.get("id"), str) else None
+            name = block["name"] if isinstance(block.get("name"), str) else ""
+            arguments = block.get("input")
+            own = is_own(harness, name, arguments)
+            all_own &= own
+            made.append(tool_call(call, name, arguments))
+            if call is None:
+                continue
+            self.calls[call] = [name, own]
+            if len(self.calls) > _OPEN_CALLS:
+                del self.calls[next(iter(self.calls))]
+            if kind_of(harness, name) == "skill":
+                self.skills.append(call)
+                del self.skills[:-_SKILLS]
+        return made, all_own and bool(made)
+
+    def _usage(self, response: Record, request: Any) -> Record | None:
+        """What this record adds to the usage of its response, so that the sum is the last snapshot, counted once.
+
+        Every record of a response repeats its usage, and early ones may hold less than the last.
+        """
+        usage = response.get("usage")
+        if not isinstance(usage, dict):
+            return None
+        details = usage.get("output_tokens_details")
+        counted = [_count(usage.get(key)) for key in _USAGE.values()]
+        counted.append(_count(details.get("thinking_tokens")) if isinstance(details, dict) else 0)
+        key = f"{response.get('id')} {request}"
+        known = self.responses.get(key) if response.get("id") else None
+        if known is None:
+            self.responses[key] = counted
+            if len(self.responses) > _RESPONSES:
+                del self.responses[next(iter(self.responses))]
+            added = counted
+        else:
+            added = [max(0, new - old) for new, old in zip(counted, known, strict=True)]
+            self.responses[key] = [max(pair) for pair in zip(counted, known, strict=True)]
+        return dict(zip((*_USAGE, "reasoning"), added, strict=True)) if any(added) else None
+
+    def _system(self, record: Record) -> list[Record]:
+        subtype = record.get("subtype")
+        if subtype == "compact_boundary":
+            messages = self.unfinished()
+            data = record.get("compactMetadata")
+            data = data if isinstance(data, dict) else {}
+            trigger = data.get("trigger")
+            self.state["boundary"] = {
+                "ts": self._ts,
+                "ref": self._ref,
+                "trigger": trigger if isinstance(trigger, str) else None,
+                "tokens_before": _count(data.get("preTokens")) or None,
+                "slice": self._kept(data),
+            }
+            return messages
+        content = record.get("content")
+        if subtype == "local_command" and isinstance(content, str):
+            return [*self.unfinished(), self._message("user", content, "injected", kind="command")]
+        return []
+
+    def _kept(self, data: Record) -> int | None:
+        """The first of the records just before a compaction that the model goes on to see."""
+        preserved = data.get("preservedMessages")
+        uuids = preserved.get("uuids") if isinstance(preserved, dict) else None
+        segment = data.get("preservedSegment")
+        if not isinstance(uuids, list):
+            uuids = [segment.get("headUuid")] if isinstance(segment, dict) else []
+        known = [self.recent.get(uuid, 0) for uuid in uuids if isinstance(uuid, str)]
+        return min((number for number in known if number), default=None)
+
+    def _compaction(self, boundary: Record, summary: str, ts: str | None) -> Record:
+        self._slice = boundary.get("slice")
+        self._ts, kept = ts, self._ts
+        record = self._message(
+            "system",
+            summary,
+            "injected",
+            kind="compaction",
+            trigger=boundary.get("trigger"),
+            tokens_before=boundary.get("tokens_before"),
+        )
+        self._ts = kept
+        return record
+
+    def _attachment(self, record: Record) -> list[Record]:
+        queued = record["attachment"]
+        marks = queued if queued.get("commandMode") in (None, "prompt") else {**queued, "isMeta": True}
+        return [*self.unfinished(), self._typed(marks, text_of(blocks(queued.get("prompt"))))]
+
+
+_USAGE = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+_NO_TEXT = frozenset(("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"))
+
+
+def _is_queued(record: Record) -> bool:
+    """Whether an attachment is a prompt (or a notification) that came while the model worked."""
+    held = record.get("attachment")
+    return isinstance(held, dict) and held.get("type") == "queued_command"
+
+
+def _raw_type(record: Record) -> str:
+    """The raw type of a record that stood before in the file and gives no message again."""
+    kind = record["type"]
+    if kind == "user" and any(type_of(block) == "tool_result" for block in content_of(record) or ()):
+        return "tool"
+    return kind if kind in ("user", "assistant") else "system"
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
