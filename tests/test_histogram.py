@@ -54,6 +54,8 @@ def test_the_report(awk):
         "Lines: 25\n"
         "Longest line: 4 (501 bytes)\n"
         "\n"
+        "Bucket Distribution:\n"
+        "\n"
         "lines                         bytes   share\n"
         "1-2                              12    1.8%\n"
         "3-5                             605   92.1%  ################\n"
