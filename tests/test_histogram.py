@@ -38,7 +38,7 @@ def tables(report):
     """The rows of both tables: (range, bytes) by position, and (range, lines, bytes) by size."""
     head, *parts = report.decode().split("\n\n")
     rows = [[line.split() for line in part.strip().split("\n")[1:]] for part in parts]
-    position, size = rows or ([], [])
+    position, size = rows[1:] or ([], [])  # the first part is the heading
     return head, [(row[0], int(row[1])) for row in position], [(row[0], int(row[1]), int(row[2])) for row in size]
 
 
