@@ -73,6 +73,57 @@ def test_what_is_no_credential_is_left_alone(text):
     assert redacted(text) == text
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        *(
+            "sk-",
+            "sk_",
+            "ctx7sk-",
+            "tvly-",
+            "xoxa-",
+            "xoxb-",
+            "xoxc-",
+            "xoxd-",
+            "xoxe-",
+            "xoxo-",
+            "xoxp-",
+            "xoxr-",
+            "xoxs-",
+        ),
+        *(
+            "xapp-",
+            "gldt-",
+            "glpat-",
+            "glptt-",
+            "glrt-",
+            "AIza",
+            "AKIA",
+            "ASIA",
+            "hf_",
+            "npm_",
+            "gsk_",
+            "doo_v1_",
+            "dop_v1_",
+        ),
+        *("dor_v1_", "dckr_pat_", "lin_api_", "nvapi-", "pplx-", "pypi-AgE", "r8_", "rk_live_", "rk_test_", "shpat_"),
+        *("shpca_", "shppa_", "shpss_", "whsec_", "xai-", "github_pat_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_"),
+    ],
+)
+def test_every_known_prefix_makes_a_key_and_only_with_twelve_characters(prefix):
+    kind = "github-token" if prefix.startswith(("gh", "github")) else "vendor-key"
+
+    assert redacted(f"({prefix}abc_DEF-1234)") == f"([REDACTED:{kind}])"
+    assert redacted(f"({prefix}abc_DEF-123)") == f"({prefix}abc_DEF-123)"
+
+
+@pytest.mark.parametrize("name", [*NAMES, "privateKey", "secretKey", "accesskey", "Authorization", "PASSPHRASE"])
+def test_every_name_of_a_secret_is_known_in_any_case(name):
+    assert redacted(f"x{name}=abcd") == f"x{name}=[REDACTED:secret]"
+    assert redacted(f"{name.upper()}: 'a'") == f"{name.upper()}: '[REDACTED:secret]'"
+    assert redacted(f"{name}s_={name}izer") == f"{name}s_={name}izer"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_marker_is_left_alone_wherever_it_stands(kind):
     for form in ("{}", "password={}", 'token: "{}"', "Bearer {}", "ftp://u:{}@h", '{{"secret":"{}"}}', "{}={}"):
@@ -246,7 +297,10 @@ def test_any_text_is_safe_and_without_a_trigger_unchanged(text):
 
 @given(st.text(st.characters(exclude_categories=())), st.text())
 def test_a_key_between_any_unicode_is_redacted_and_the_rest_kept(before, after):
-    assert redacted(f"{before} ghp_abcdefghijkl {after}").count("[REDACTED:github-token]") >= 1
+    out = redacted(f"{before}\n ghp_abcdefghijkl {after}")
+
+    assert "ghp_abcdefghijkl" not in out.removeprefix(before).removesuffix(after)
+    assert "[REDACTED:" in out
 
 
 # -- the filter ------------------------------------------------------------------------------------------------

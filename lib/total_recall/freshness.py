@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 
 from .coverage import Coverage
-from .index import Index, Locked, number_of
+from .index import Index, Locked
+from .indexed import number_of
 from .notices import Notices, Unreadable
 from .sources import Source
 from .stores.base import Reference, Store
@@ -35,6 +35,8 @@ class Indexes:
         index = Index.open(folder, self._notices) if folder else None
         if index is not None:
             return index, True
+        import tempfile
+
         self._notices.say(f"{store.harness}: what is in scope is indexed for this search alone")
         made = self._temporary.enter_context(tempfile.TemporaryDirectory(prefix="total-recall-"))
         return Index.temporary(made), False

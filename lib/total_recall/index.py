@@ -7,11 +7,11 @@ commit.
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
+from datetime import datetime
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -19,10 +19,12 @@ import orjson
 import tantivy
 
 from . import analysis
+from .indexed import is_published, number_of, publish
 from .notices import Notices, Unreadable
 from .passages import passages
 from .ranking import KINDS, STORED
 from .record import Record, one_line
+from .stores._jsonl import scrubbed
 from .stores.base import Reference, Store, Tally
 from .times import epoch
 
@@ -35,6 +37,7 @@ _COMMIT_BYTES = 256_000_000
 _COMMIT_SECONDS = 20.0
 _HEAP = 50_000_000
 _MANY = 1_000_000
+_PLACE = {kind: place for place, kind in enumerate(KINDS)}
 
 
 class Locked(Exception):
@@ -52,15 +55,10 @@ class Known(NamedTuple):
     documents: int
 
 
-def number_of(*parts: Any) -> int:
-    """A 64-bit number that stands for a session, or for what it looked like."""
-    return int.from_bytes(blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest(), "big")
-
-
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name=analysis.NAME)
-    for name in ("role", "class", "authorship", "tool_name"):
+    for name in ("role", "class", "tool_name"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     # key - session = 16 * id + class, so that two numbers say which text of which record this is.
     for name in ("session", "key"):
@@ -97,7 +95,7 @@ class Index:
         if state == "newer":
             notices.say(f"{folder} was made by a newer version; this run goes on without it")
             return None
-        if os.path.lexists(folder) and not os.access(folder, os.W_OK | os.X_OK):
+        if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK):
             notices.say(f"{folder} cannot be written; this run goes on without it")
             return None
         if state == "older":
@@ -128,6 +126,8 @@ class Index:
         if _stamp(folder) == "ours":
             return cls(folder, tantivy.Index.open(folder))
         # Made beside its place and moved there, so that no reader sees half an index.
+        import shutil
+
         made = f"{folder}.{os.getpid()}"
         shutil.rmtree(made, ignore_errors=True)
         os.makedirs(made, mode=0o700)
@@ -144,6 +144,8 @@ class Index:
     @staticmethod
     def _discard(folder: str) -> None:
         """Move the folder away, then remove it; readers that have it open read on."""
+        import shutil
+
         away = f"{folder}.old.{os.getpid()}"
         try:
             os.rename(folder, away)
@@ -184,7 +186,7 @@ class Index:
     def stored(self, address: Any) -> Record:
         """What a document holds for display: of a text its `at` and the record's own fields, of a session its facts."""
         found: Any = self.searcher.doc(address).get_first("stored")
-        return orjson.loads(bytes(found))
+        return _unpacked(bytes(found))
 
     def count(self, query: tantivy.Query) -> int:
         """How many texts a query matches."""
@@ -273,6 +275,7 @@ class Index:
         todo = sessions if again else self.stale(store, sessions)
         gone = self._gone(alive)
         if not todo and not gone:
+            self._publish()
             return
         total = sum(session.size for session in todo)
         until = monotonic() + seconds if seconds else float("inf")
@@ -294,6 +297,13 @@ class Index:
                     uncommitted, written, last = False, done, monotonic()
             if uncommitted:
                 writer.commit()
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell listings which sessions are here, where that is not told yet."""
+        if not is_published(self.folder):
+            with _private():
+                publish(self.folder, self.sessions())
 
     def _gone(self, alive: Iterable[str] | None) -> list[str]:
         if alive is None:
@@ -308,11 +318,11 @@ class Index:
         with self.writing(wait) as writer:
             yield from self._removed(writer, harness, session_ids)
             writer.commit()
+        self._publish()
 
-    @staticmethod
-    def _removed(writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
+    def _removed(self, writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
         for session_id in session_ids:
-            _delete(writer, session_id, whole=True)
+            _delete(writer, self.schema, session_id, whole=True)
             yield _row(harness, session_id, 0, 0, 0.0, "removed")
 
     def _session(
@@ -325,7 +335,7 @@ class Index:
         kept = self.stored(known.address) if known else None
         if kept and not (kept.get("facts") and store.continues(session, kept["facts"])):
             kept = None
-        indexed = _Indexed(writer, session, kept)
+        indexed = _Indexed(writer, self.schema, session, kept, new=known is None and not again)
         error = None
         try:
             indexed.read(store)
@@ -333,7 +343,7 @@ class Index:
             error = unreadable.reason
         except FileNotFoundError:
             error = "gone"
-        if not error or indexed.begun or not known:
+        if not error or indexed.begun:
             indexed.finish(store, 0 if error else before, error)
         status = "failed" if error else "appended" if kept else "indexed"
         row = _row(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
@@ -345,23 +355,32 @@ class Index:
 class _Indexed:
     """One session on its way into the index."""
 
-    def __init__(self, writer: tantivy.IndexWriter, session: Reference, kept: Record | None) -> None:
+    def __init__(
+        self,
+        writer: tantivy.IndexWriter,
+        schema: tantivy.Schema,
+        session: Reference,
+        kept: Record | None,
+        *,
+        new: bool,
+    ) -> None:
         self.session = session
         self.number = number_of(session.session_id)
         self.added = 0
         self.documents = kept["documents"] if kept else 0
         self.records = kept["records"] if kept else 0
         self.cut = kept["cut"] if kept else 0
-        self.begun = False
+        self.begun = new  # nothing is there that would have to go
         self.size = 0
         self._writer = writer
+        self._schema = schema
         self._whole = kept is None
         self._tally = Tally(kept["facts"]) if kept else Tally()
 
     def _begin(self) -> None:
         # Only now: what is indexed of a session that cannot be opened today is worth keeping.
         if not self.begun:
-            _delete(self._writer, self.session.session_id, whole=self._whole)
+            _delete(self._writer, self._schema, self.session.session_id, whole=self._whole)
             self.begun = True
 
     def read(self, store: Store) -> None:
@@ -378,8 +397,8 @@ class _Indexed:
         if not texts:
             return
         self.records += 1
-        moment = epoch(message["ts"]) if message["ts"] else None
-        stored = orjson.dumps(
+        moment = datetime.fromisoformat(message["ts"]).timestamp() if message["ts"] else None
+        stored = _packed(
             {
                 "id": message["id"],
                 "ts": message["ts"],
@@ -393,7 +412,6 @@ class _Indexed:
         for passage in texts:
             document = self._document(message["id"], passage.kind, passage.text)
             document.add_text("role", message["role"])
-            document.add_text("authorship", message["authorship"])
             if message["tool_name"]:
                 document.add_text("tool_name", message["tool_name"])
             elif passage.kind == "tool-input":
@@ -408,9 +426,13 @@ class _Indexed:
             self.added += 1
 
     def _document(self, record: int, kind: str, text: str) -> tantivy.Document:
-        place = KINDS.index(kind)
+        place = _PLACE[kind]
         document = tantivy.Document()
-        document.add_text("text", analysis.prepared(text))
+        prepared = analysis.prepared(text)
+        try:
+            document.add_text("text", prepared)
+        except UnicodeEncodeError:
+            document.add_text("text", scrubbed(prepared))
         document.add_text("class", kind)
         document.add_unsigned("session", self.number)
         document.add_unsigned("key", (self.number + record * 16 + place) % 2**64)
@@ -446,13 +468,30 @@ class _Indexed:
             "error": error,
             "facts": facts,
         }
-        document.add_bytes("stored", orjson.dumps(stored))
+        document.add_bytes("stored", _packed(stored))
         self._writer.add_document(document)
 
 
-def _delete(writer: tantivy.IndexWriter, session_id: str, *, whole: bool) -> None:
+def _delete(writer: tantivy.IndexWriter, schema: tantivy.Schema, session_id: str, *, whole: bool) -> None:
     """Forget a session, or only what is known of it as a whole, to write that anew."""
-    writer.delete_documents_by_term("session" if whole else "about", number_of(session_id))
+    # By a query: deletion by term takes no unsigned number, and says nothing.
+    query = tantivy.Query.term_query(schema, "session" if whole else "about", number_of(session_id))
+    writer.delete_documents_by_query(query)
+
+
+def _packed(value: Record) -> bytes:
+    """A value as JSON; a name that is no UTF-8 stays what it is."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value).encode()
+
+
+def _unpacked(text: bytes) -> Record:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text)
 
 
 def _row(harness: str, session_id: str, documents: int, added: int, seconds: float, status: str) -> Record:

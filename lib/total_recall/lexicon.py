@@ -14,6 +14,7 @@ from .query import Word
 from .ranking import Weights
 
 _MOST_TYPOS = 8
+_MOST_COMPARED = 5000
 _SHORTEST_PART = 3
 
 
@@ -35,7 +36,8 @@ class Atom:
         self.word = word
         self.spellings = spellings
         self.corrected = corrected
-        self.pieces: tuple[str, ...] = word.pieces if len(word.pieces) > 1 and not word.phrase else ()
+        apart = len(word.pieces) > 1 and not word.phrase and not analysis.spaceless(word.text)
+        self.pieces: tuple[str, ...] = word.pieces if apart else ()
         self.weight = 0.0
         self.found = 0
 
@@ -141,12 +143,10 @@ class Lexicon:
 
     def _spellings(self, word: Word, weights: Weights) -> tuple[list[Spelling], bool]:
         spellings = _as_written(word)
-        if word.phrase:
+        if word.phrase or analysis.spaceless(word.text):
             return spellings, False
         if len(word.pieces) == 1:
             return self._word_spellings(word.whole[0], spellings, weights)
-        if not word.text.isascii() and len(word.whole) == 2 and len(word.text) == 2:
-            return spellings, False
         corrected = False
         pieces = list(word.pieces)
         for place, piece in enumerate(pieces):
@@ -177,9 +177,13 @@ class Lexicon:
         return list(dict.fromkeys(spellings)), bool(corrections)
 
     def _corrections(self, term: str) -> list[str]:
-        """Known words at one edit, the most frequent first."""
-        found = [(self.frequency(other), other) for other in analysis.misspelt(term)]
-        return [other for count, other in sorted(found, key=lambda pair: (-pair[0], pair[1])) if count][:_MOST_TYPOS]
+        """Known words at one edit, the most frequent first; if there are none, known forms of such words."""
+        others: tuple[str, ...] = analysis.misspelt(term)
+        found = {other: count for other in others if (count := self.frequency(other))}
+        if not found:
+            forms = (form for other in others for form in analysis.forms(other))
+            found = {form: count for form in forms if (count := self.frequency(form))}
+        return sorted(found, key=lambda other: (-found[other], other))[:_MOST_TYPOS]
 
     def parts(self, term: str) -> tuple[str, ...]:
         """An unknown word as two or three known ones in a row: an identifier written without its seams."""
@@ -205,12 +209,12 @@ class Lexicon:
         return sum(index.count(_row(index, parts)) for index in self.indexes)
 
     def nearest(self, term: str) -> str | None:
-        """The most frequent known word within two edits that begins alike, for a suggestion."""
+        """The most frequent known word within two edits that begins with the same letter, for a suggestion."""
         if best := self._corrections(term):
             return best[0]
         near: list[tuple[int, str]] = []
         for index in self.indexes if len(term) >= 5 else ():
-            for other, count in index.searcher.terms_with_prefix("text", term[:3]):
+            for other, count in index.searcher.terms_with_prefix("text", term[0], limit=_MOST_COMPARED):
                 if abs(len(other) - len(term)) <= 2 and _distance(term, other) <= 2:
                     near.append((count, other))
         return max(near)[1] if near else None

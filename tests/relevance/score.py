@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How well the search finds what is known to be there: MRR, nDCG@10 and recall@5, by session and by record.
 
-    python tests/relevance/score.py                 the shipped ranking, both halves
-    python tests/relevance/score.py --ablate STEP   without one step; `plain` is BM25 over records alone
-    python tests/relevance/score.py --worst 20      the questions that do worst
-    python tests/relevance/score.py --lock          write the figures to baseline.json
+python tests/relevance/score.py                 the shipped ranking, both halves
+python tests/relevance/score.py --ablate STEP   without one step; `plain` is BM25 over records alone
+python tests/relevance/score.py --worst 20      the questions that do worst
+python tests/relevance/score.py --lock          write the figures to baseline.json
 """
 
 import argparse
@@ -166,10 +166,18 @@ def main():
             for kind in dict.fromkeys(question.kind for question in QUESTIONS):
                 rows = [scores for question, scores in each if question.kind == kind and question.answers]
                 if rows:
-                    print(f"  {kind:12}", *(f"{name} {sum(row[name] for row in rows) / len(rows):.2f}" for name in ("session MRR", "record MRR")))
+                    print(
+                        f"  {kind:12}",
+                        *(
+                            f"{name} {sum(row[name] for row in rows) / len(rows):.2f}"
+                            for name in ("session MRR", "record MRR")
+                        ),
+                    )
         ranked = sorted(each, key=lambda pair: pair[1].get("session MRR", 1) + pair[1].get("record MRR", 1))
         for question, scores in ranked[: given.worst]:
-            print(f"  {scores.get('session MRR', 0):.2f} {scores.get('record MRR', 0):.2f} {question.kind}: {question.text}")
+            print(
+                f"  {scores.get('session MRR', 0):.2f} {scores.get('record MRR', 0):.2f} {question.kind}: {question.text}"
+            )
     if given.lock:
         with open(BASELINE, "wb") as file:
             file.write(orjson.dumps(means, option=orjson.OPT_INDENT_2) + b"\n")

@@ -153,7 +153,9 @@ class Store:
         self.root = place.root
         self.notices = notices
         self.remember = remember or Memory()
+        self.derived: Callable[[Record], Record] | None = None  # what the shadow folder adds to a row
         self._children: dict[str, list[Reference]] | None = None
+        self._now = (0.0, "9")  # a moment, and how it is written
 
     # -- what an adapter provides ------------------------------------------------------------------------------
 
@@ -312,11 +314,15 @@ class Store:
     def children(self, session_id: str) -> list[Reference]:
         """The sessions that this one spawned, most recently updated first."""
         if self._children is None:
-            self._children = {}
-            for session in self.sessions():
-                if parent := self.parent(session):
-                    self._children.setdefault(parent, []).append(session)
-        return self._children.get(session_id, [])
+            self.adopt(self.sessions())
+        return (self._children or {}).get(session_id, [])
+
+    def adopt(self, sessions: Iterable[Reference]) -> None:
+        """Learn who spawned whom from a whole listing, so that it need not be made again."""
+        self._children = {}
+        for session in sessions:
+            if parent := self.parent(session):
+                self._children.setdefault(parent, []).append(session)
 
     def row(self, session: Reference, now: float = 0.0) -> Record:
         """The session's row, remembered while nothing that it says can have changed; damage is in its `read_error`.
@@ -333,9 +339,11 @@ class Store:
             *self.surroundings(session),
         )
         row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
-        if now and (row["end_time"] or "") > (from_epoch(now) or ""):
+        if now != self._now[0]:
+            self._now = now, from_epoch(now) or "9"
+        if (row["end_time"] or "") > self._now[1]:
             row = session_row(**{**row, "clock": "ahead"})
-        return row
+        return self.derived(row) if self.derived else row
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
         """What of a listing's reference changes when the session does, without another look at the store."""
