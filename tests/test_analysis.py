@@ -4,7 +4,6 @@ import pytest
 import tantivy
 from hypothesis import given
 from hypothesis import strategies as st
-
 from total_recall import analysis
 
 

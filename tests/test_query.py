@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from total_recall.query import MUST, MUST_NOT, SHOULD, BadQuery, Empty, Group, Is, Word, parse
 
 
