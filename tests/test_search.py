@@ -6,7 +6,6 @@ import shutil
 import orjson
 import pytest
 from linestore import LineStore, write_session
-
 from total_recall.finding import Asked, Finder
 from total_recall.index import Index
 from total_recall.notices import Notices, Unreadable
@@ -637,7 +636,8 @@ def test_a_snippet_is_cut_round_the_densest_span():
 
     assert "alpha beta" in shown
     assert len(shown) <= 62
-    assert shown.startswith("…") and shown.endswith("…")
+    assert shown.startswith("…")
+    assert shown.endswith("…")
 
 
 @pytest.mark.parametrize("text", ["", "x", "é" * 500, "🎉" * 500, "检" * 500, "a\n" * 300, "word " * 200])

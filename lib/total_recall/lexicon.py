@@ -103,12 +103,19 @@ class Lexicon:
         joined = self.joined(words)
         atoms = {}
         for place, word in enumerate(words):
-            atom = self._atom(word, joined.get(place, ()), weights)
+            runs = [run for run in joined if place in run]
+            atom = self._atom(word, ["".join(words[p].whole[0] for p in run) for run in runs], weights)
             atoms[word] = [atom]
             if not atom.found and atom.pieces:
                 pieces = [piece for piece in dict.fromkeys(atom.pieces) if piece not in analysis.STOP_WORDS]
                 apart = [Word(piece, (piece,), (piece,), within=word.within) for piece in pieces]
                 atoms[word] = [self._atom(piece, (), weights) for piece in apart] or [atom]
+            # The words of an identifier are also looked for as that identifier.
+            for run in runs:
+                if run.start == place:
+                    terms = tuple(words[p].whole[0] for p in run)
+                    together = Word(" ".join(terms), terms, terms, within=word.within)
+                    atoms[word].append(self.weighed(Atom(together, _as_written(together), False)))
         return atoms
 
     def _atom(self, word: Word, joined: Sequence[str], weights: Weights) -> Atom:
@@ -127,19 +134,18 @@ class Lexicon:
         atom.weight = _rarity(atom.found, self.total)
         return atom
 
-    def joined(self, words: Sequence[Word]) -> dict[int, list[str]]:
-        """Neighbours that the indexes know written as one word: `time out`, `fetch message page`."""
-        found: dict[int, list[str]] = {}
+    def joined(self, words: Sequence[Word]) -> list[range]:
+        """Runs of neighbours that the indexes know written as one word: `time out`, `fetch message page`."""
         plain = [len(word.whole) == 1 and not word.phrase and len(word.text) > 1 for word in words]
+        runs = []
         for first in range(len(words)):
-            for last in range(first + 1, min(first + 4, len(words))):
-                if not all(plain[first : last + 1]):
+            for end in range(first + 2, min(first + 4, len(words)) + 1):
+                if not all(plain[first:end]):
                     break
-                term = "".join(word.whole[0] for word in words[first : last + 1])
+                term = "".join(word.whole[0] for word in words[first:end])
                 if term.isalnum() and term.isascii() and self.known(term):
-                    for place in range(first, last + 1):
-                        found.setdefault(place, []).append(term)
-        return found
+                    runs.append(range(first, end))
+        return runs
 
     def _spellings(self, word: Word, weights: Weights) -> tuple[list[Spelling], bool]:
         spellings = _as_written(word)

@@ -9,10 +9,11 @@ import os
 import re
 from random import Random
 
-from tests.linestore import write_session
-from tests.relevance.scenarios import STORIES
 from total_recall.record import message, tool_call
 from total_recall.times import epoch, from_epoch
+
+from tests.linestore import write_session
+from tests.relevance.scenarios import STORIES
 
 HARNESSES = ("claude", "codex", "opencode", "vibe")
 FIRST, LAST = epoch("2026-01-10T08:00:00Z"), epoch("2026-11-20T18:00:00Z")
@@ -20,12 +21,102 @@ SENTENCES = [(name, part, getattr(story, part)) for name, story in STORIES.items
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SMALL = re.compile(r"(?<!\w)[a-zà-ÿ]{3,12}(?!\w)")
 VOCABULARY = sorted({word for _, _, text in SENTENCES for word in _SMALL.findall(text)})
-COMMON = """update check look change add remove file test build fix branch review config service handler value default
- option error result request response client server user data list table column field cache queue worker job task run
- output input path module package version release deploy log line time window limit key token session page image node
- cluster pod container network timeout retry connection certificate handshake database query index lock thread memory
- heap garbage collector snapshot export import upload download header cookie redirect login callback batch slice lag
- burst partner endpoint api message thread cursor offset""".split()
+COMMON = [
+    "update",
+    "check",
+    "look",
+    "change",
+    "add",
+    "remove",
+    "file",
+    "test",
+    "build",
+    "fix",
+    "branch",
+    "review",
+    "config",
+    "service",
+    "handler",
+    "value",
+    "default",
+    "option",
+    "error",
+    "result",
+    "request",
+    "response",
+    "client",
+    "server",
+    "user",
+    "data",
+    "list",
+    "table",
+    "column",
+    "field",
+    "cache",
+    "queue",
+    "worker",
+    "job",
+    "task",
+    "run",
+    "output",
+    "input",
+    "path",
+    "module",
+    "package",
+    "version",
+    "release",
+    "deploy",
+    "log",
+    "line",
+    "time",
+    "window",
+    "limit",
+    "key",
+    "token",
+    "session",
+    "page",
+    "image",
+    "node",
+    "cluster",
+    "pod",
+    "container",
+    "network",
+    "timeout",
+    "retry",
+    "connection",
+    "certificate",
+    "handshake",
+    "database",
+    "query",
+    "index",
+    "lock",
+    "thread",
+    "memory",
+    "heap",
+    "garbage",
+    "collector",
+    "snapshot",
+    "export",
+    "import",
+    "upload",
+    "download",
+    "header",
+    "cookie",
+    "redirect",
+    "login",
+    "callback",
+    "batch",
+    "slice",
+    "lag",
+    "burst",
+    "partner",
+    "endpoint",
+    "api",
+    "message",
+    "thread",
+    "cursor",
+    "offset",
+]
 VERBS = ("fetch", "load", "parse", "render", "merge", "flush", "resolve", "encode", "split", "assign", "revoke", "sync")
 NOUNS = ("Message", "Page", "Tile", "Entry", "Bucket", "Quota", "Ledger", "Batch", "Header", "Probe", "Token", "Cursor")
 

@@ -654,6 +654,6 @@ QUESTIONS = [
     ask("echo", "how did we limit the checkout endpoint per key bursts partner", "rate.ask", "rate.say", exclude=True),
     ask("echo", "redirect loop state cookie SameSite", "oauth.say", "oauth.think", exclude=True),
     # Not there
-    ask("absent", "zirconium flux capacitor alignment"),
+    ask("absent", "zirconium capacitor alignment"),
     ask("absent", '"quantum ledger reconciliation"'),
 ]

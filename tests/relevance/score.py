@@ -21,15 +21,15 @@ for folder in (ROOT, os.path.join(ROOT, "lib")):
         sys.path.insert(0, folder)
 
 import orjson  # noqa: E402
-
-from tests.linestore import LineStore  # noqa: E402
-from tests.relevance.corpus import HARNESSES, Corpus  # noqa: E402
-from tests.relevance.scenarios import QUESTIONS  # noqa: E402
 from total_recall import analysis, query  # noqa: E402
 from total_recall.index import Index  # noqa: E402
 from total_recall.lexicon import Lexicon  # noqa: E402
 from total_recall.ranking import CLASS_FACTORS, WEIGHTS  # noqa: E402
 from total_recall.search import Filters, Source, search  # noqa: E402
+
+from tests.linestore import LineStore  # noqa: E402
+from tests.relevance.corpus import HARNESSES, Corpus  # noqa: E402
+from tests.relevance.scenarios import QUESTIONS  # noqa: E402
 
 BASELINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "baseline.json")
 EVEN = dict.fromkeys(CLASS_FACTORS, 1.0)
@@ -55,7 +55,7 @@ def plain_analysis():
     """Words as the engine splits them: no pieces of identifiers, no spaced characters, no other spellings."""
     kept = analysis.prepared, analysis.terms, analysis.split_terms, analysis.parts_of
     spellings = Lexicon.joined, Lexicon.parts
-    Lexicon.joined, Lexicon.parts = lambda *_: {}, lambda *_: ()
+    Lexicon.joined, Lexicon.parts = lambda *_: [], lambda *_: ()
     terms = analysis.analyzer().analyze
     analysis.prepared = lambda text: text
     analysis.terms = analysis.split_terms = terms
