@@ -1,8 +1,14 @@
 """Tool calls: paired with their results, told on one line, and the files they name."""
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from recorded import called, ran, recorded, result, said
+from total_recall import dialogue, git, todos
 from total_recall.calls import answered, call_summary, files_of
+from total_recall.notices import Notices
+from total_recall.profile import profiled
 
 
 def pairs(messages):
@@ -129,3 +135,44 @@ def test_a_patch_in_a_shell_call_of_an_old_codex_is_found():
     assert [file for call in calls for file in files_of("codex", call.name, call.arguments)] == [
         ("oldest-codex.txt", True)
     ]
+
+
+KEYS = ["command", "cmd", "todos", "plan", "questions", "taskId", "subject", "path", "file_path", "pattern", "input"]
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.just("*** Add File: a"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*KEYS, "changes", "status"]), inner),
+    max_leaves=8,
+)
+TOOLS = ["Bash", "Read", "Write", "TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "Other"]
+
+
+@given(st.sampled_from(TOOLS), anything, anything, st.booleans())
+def test_arguments_and_results_of_any_shape_are_read_without_an_error(name, arguments, structured, as_text):
+    """By every stream."""
+    if as_text:
+        arguments = orjson.dumps(arguments).decode()
+    messages = ran(name, arguments, "text", tool_result=structured)
+    row = {"harness": "claude", "session_id": "s1", "file_size": 0, "line_count": 0, "has_tantivy_index": False}
+
+    summary = call_summary(name, arguments)
+    list(files_of("claude", name, arguments))
+    list(dialogue.said(messages, ["a"]))
+    list(todos.events(messages, "claude", Notices()))
+    for call in answered(messages, lambda harness, name: True):
+        git.events(call)
+    profiled(((m["id"], m) for m in messages), row | {"start_time": None, "end_time": None}, Notices())
+
+    assert summary.startswith(name)
+    assert "\n" not in summary
+
+
+def test_arguments_nested_deeper_than_any_encoder_goes_are_read():
+    deep = orjson.loads(b"[" * 900 + b"]" * 900)
+
+    assert call_summary("other", deep) == "other: …"
+    assert list(dialogue.said([called(1, "other", deep)], ["other"]))

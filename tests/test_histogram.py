@@ -38,7 +38,7 @@ def tables(report):
     """The rows of both tables: (range, bytes) by position, and (range, lines, bytes) by size."""
     head, *parts = report.decode().split("\n\n")
     rows = [[line.split() for line in part.strip().split("\n")[1:]] for part in parts]
-    position, size = rows or ([], [])
+    position, size = rows[1:] or ([], [])  # the first part is the heading
     return head, [(row[0], int(row[1])) for row in position], [(row[0], int(row[1]), int(row[2])) for row in size]
 
 
@@ -53,6 +53,8 @@ def test_the_report(awk):
         "Bytes: 657\n"
         "Lines: 25\n"
         "Longest line: 4 (501 bytes)\n"
+        "\n"
+        "Bucket Distribution:\n"
         "\n"
         "lines                         bytes   share\n"
         "1-2                              12    1.8%\n"

@@ -115,7 +115,9 @@ def test_of_a_long_tool_output_beginning_and_end_are_kept_and_the_cut_is_counted
 
     assert (len(whole.text), whole.cut) == (size, False)
     assert "lost" not in cut.text
-    assert cut.text.startswith("a") and cut.text.endswith("z") and cut.cut
+    assert cut.text.startswith("a")
+    assert cut.text.endswith("z")
+    assert cut.cut
 
     world.write("long", [record(1, "tool", "word " * 40_000)])
     world.refresh()

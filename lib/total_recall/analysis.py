@@ -70,6 +70,11 @@ def spaced(text: str) -> str:
     return _RUN.sub(lambda run: f" {' '.join(run[0])} ", text)
 
 
+def spaceless(text: str) -> bool:
+    """Whether a text is of such a script throughout."""
+    return _RUN.fullmatch(text) is not None
+
+
 def identifiers(text: str) -> list[str]:
     """The distinct identifiers in camel case."""
     found: dict[str, None] = {}

@@ -137,7 +137,10 @@ def _flat(value: Any) -> str:
     if value is None or value == {}:
         return ""
     if not isinstance(value, str):
-        value = orjson.dumps(value, default=str).decode()
+        try:
+            value = orjson.dumps(value).decode()
+        except TypeError:  # nested deeper than the encoder goes
+            return "…"
     return " ".join(value.split())
 
 

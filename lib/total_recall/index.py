@@ -7,6 +7,7 @@ commit.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from .notices import Notices, Unreadable
 from .passages import passages
 from .ranking import KINDS, STORED
 from .record import Record, one_line
+from .stores._jsonl import scrubbed
 from .stores.base import Reference, Store, Tally
 from .times import epoch
 
@@ -184,7 +186,7 @@ class Index:
     def stored(self, address: Any) -> Record:
         """What a document holds for display: of a text its `at` and the record's own fields, of a session its facts."""
         found: Any = self.searcher.doc(address).get_first("stored")
-        return orjson.loads(bytes(found))
+        return _unpacked(bytes(found))
 
     def count(self, query: tantivy.Query) -> int:
         """How many texts a query matches."""
@@ -333,7 +335,7 @@ class Index:
         kept = self.stored(known.address) if known else None
         if kept and not (kept.get("facts") and store.continues(session, kept["facts"])):
             kept = None
-        indexed = _Indexed(writer, self.schema, session, kept)
+        indexed = _Indexed(writer, self.schema, session, kept, new=known is None and not again)
         error = None
         try:
             indexed.read(store)
@@ -341,7 +343,7 @@ class Index:
             error = unreadable.reason
         except FileNotFoundError:
             error = "gone"
-        if not error or indexed.begun or not known:
+        if not error or indexed.begun:
             indexed.finish(store, 0 if error else before, error)
         status = "failed" if error else "appended" if kept else "indexed"
         row = _row(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
@@ -354,7 +356,13 @@ class _Indexed:
     """One session on its way into the index."""
 
     def __init__(
-        self, writer: tantivy.IndexWriter, schema: tantivy.Schema, session: Reference, kept: Record | None
+        self,
+        writer: tantivy.IndexWriter,
+        schema: tantivy.Schema,
+        session: Reference,
+        kept: Record | None,
+        *,
+        new: bool,
     ) -> None:
         self.session = session
         self.number = number_of(session.session_id)
@@ -362,7 +370,7 @@ class _Indexed:
         self.documents = kept["documents"] if kept else 0
         self.records = kept["records"] if kept else 0
         self.cut = kept["cut"] if kept else 0
-        self.begun = False
+        self.begun = new  # nothing is there that would have to go
         self.size = 0
         self._writer = writer
         self._schema = schema
@@ -390,7 +398,7 @@ class _Indexed:
             return
         self.records += 1
         moment = datetime.fromisoformat(message["ts"]).timestamp() if message["ts"] else None
-        stored = orjson.dumps(
+        stored = _packed(
             {
                 "id": message["id"],
                 "ts": message["ts"],
@@ -420,7 +428,11 @@ class _Indexed:
     def _document(self, record: int, kind: str, text: str) -> tantivy.Document:
         place = _PLACE[kind]
         document = tantivy.Document()
-        document.add_text("text", analysis.prepared(text))
+        prepared = analysis.prepared(text)
+        try:
+            document.add_text("text", prepared)
+        except UnicodeEncodeError:
+            document.add_text("text", scrubbed(prepared))
         document.add_text("class", kind)
         document.add_unsigned("session", self.number)
         document.add_unsigned("key", (self.number + record * 16 + place) % 2**64)
@@ -456,7 +468,7 @@ class _Indexed:
             "error": error,
             "facts": facts,
         }
-        document.add_bytes("stored", orjson.dumps(stored))
+        document.add_bytes("stored", _packed(stored))
         self._writer.add_document(document)
 
 
@@ -465,6 +477,21 @@ def _delete(writer: tantivy.IndexWriter, schema: tantivy.Schema, session_id: str
     # By a query: deletion by term takes no unsigned number, and says nothing.
     query = tantivy.Query.term_query(schema, "session" if whole else "about", number_of(session_id))
     writer.delete_documents_by_query(query)
+
+
+def _packed(value: Record) -> bytes:
+    """A value as JSON; a name that is no UTF-8 stays what it is."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value).encode()
+
+
+def _unpacked(text: bytes) -> Record:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text)
 
 
 def _row(harness: str, session_id: str, documents: int, added: int, seconds: float, status: str) -> Record:

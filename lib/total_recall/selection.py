@@ -41,7 +41,10 @@ class Sessions:
             return
         for store in self.stores:
             try:
+                store.remember.expect("head")
                 sessions = store.sessions(since, directory)
+                if not (since or directory):
+                    store.adopt(sessions)
                 if len(sessions) > _MANY:
                     store.remember.expect("row")
                 for session in sessions:

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from total_recall.notices import Notices, Unreadable
 from total_recall.stores import _opencode_db
+from total_recall.stores.base import Memory
 from total_recall.stores.opencode import OpenCode
 
 STORES = Path(__file__).parents[1] / "fixtures" / "opencode"
@@ -116,7 +117,7 @@ def test_a_call_is_told_when_it_runs_and_its_result_when_it_is_there(program):
     assert said(store.messages(session, state, whole=True)) == [(5, "system", "APIError: no")]
     assert said(store.messages(session, state, whole=True)) == []
     assert [record["id"] for record in store.messages(session)] == [1, 2, 3, 4, 5]
-    assert store.continues(session, state)
+    assert store.continues(session, {"state": state})
 
 
 def test_a_walk_that_takes_all_there_is_tells_a_pending_call(program):
@@ -137,9 +138,32 @@ def test_a_step_that_grows_behind_a_queued_prompt_is_noticed(program):
     program.part("p5", "m3", text("and then"))
     session = only(store)
     assert len(list(store.messages(session, state))) == 2
-    assert store.continues(session, state)
+    assert store.continues(session, {"state": state})
     program.part("p2", "m2", text("on it"))
-    assert not store.continues(session, state)
+    assert not store.continues(session, {"state": state})
+
+
+def test_a_walk_goes_on_with_a_step_that_grows_behind_a_queued_prompt(program):
+    """Whoever follows the session is told everything once, in the order of its appearance."""
+    store, state = opened(program.path.parent), {}
+    program.message("m1", USER)
+    program.part("p1", "m1", text("go"))
+    program.message("m2", STEP)
+    program.message("m3", {**USER, "time": {"created": 1796072269000}})
+    program.part("p5", "m3", text("and then"))
+    session = only(store)
+    told = [record["content"] for record in store.messages(session, state)]
+    for words, number in (("one", 2), ("two", 3)):
+        program.part(f"p{number}", "m2", text(words))
+        told += [record["content"] for record in store.messages(session, orjson.loads(orjson.dumps(state)))]
+        told += [record["content"] for record in store.messages(session, state)]
+    program.message("m2", {**DONE, "error": {"name": "APIError", "data": {"message": "no"}}})
+    program.message("m4", {**DONE, "parentID": "m3", "time": {"created": 1796072270000, "completed": 1}})
+    program.part("p6", "m4", text("last"))
+    told += [record["content"] for record in store.messages(session, state)]
+    assert told == ["go", "and then", "one", "one", "two", "two", "APIError: no", "last"]
+    assert not store.rewritten(session, state)
+    assert list(store.messages(session, state)) == []
 
 
 def test_a_revert_that_was_made_is_noticed(program):
@@ -151,28 +175,19 @@ def test_a_revert_that_was_made_is_noticed(program):
     list(store.messages(session, state))
     program.database.execute("DELETE FROM part WHERE id = 'p2'")
     program.database.execute("DELETE FROM message WHERE id = 'm2'")
-    assert not store.continues(session, state)
+    assert not store.continues(session, {"state": state})
 
 
 def test_the_facts_of_a_session_that_grew_are_those_of_a_new_read(program):
     """With a catalogue, only what is new is read; the result is the same as without."""
-    kept = {}
-
-    def remember(kind, key, signature, compute):
-        if key not in kept or kept[key][0] != signature:
-            previous = kept.get(key)
-            kept[key] = (signature, compute(previous and orjson.loads(orjson.dumps(previous))))
-        return kept[key][1]
-
+    kept = Memory()
     place = OpenCode.locate({"TOTAL_RECALL_OPENCODE_ROOT": str(program.path.parent)})
     program.message("m1", USER)
     program.part("p1", "m1", text("go"))
     program.message("m2", STEP)
     for number, data in enumerate((tool("running"), tool("completed", output="o"), text("done")), 2):
         program.part(f"p{min(number, 3)}" if number < 4 else "p4", "m2", data)
-        with_catalogue, alone = (
-            OpenCode(place, Notices(), r) for r in (remember, lambda k, n, s, compute: compute(None))
-        )
+        with_catalogue, alone = OpenCode(place, Notices(), kept), OpenCode(place, Notices())
         (session,) = with_catalogue.sessions()
         facts, fresh = with_catalogue.facts(session), alone.facts(session)
         assert orjson.loads(orjson.dumps(facts["counts"])) == fresh["counts"]
@@ -565,6 +580,29 @@ def tree(folder):
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.endswith("-shm")
     }
+
+
+def test_sessions_that_may_mention_a_word_are_told_by_the_database(tmp_path):
+    shutil.copytree(STORES / "main-1.18.33" / "opencode", tmp_path / "opencode")
+    store = opened(tmp_path / "opencode")
+    for words in (
+        ["pelican"],
+        ["HERON", "teal"],
+        ["東京タワー"],
+        ['"k": "v'],
+        ["two_txt", "a.txt"],
+        ["v2 API"],
+        ["nowhere"],
+    ):
+        may = store.mentioning(words)
+        for session in store.sessions():
+            texts = orjson.dumps([[m["content"], m["thinking"], m["tool_calls"]] for m in store.messages(session)])
+            if any(word.lower() in texts.decode().replace('\\"', '"').lower() for word in words):
+                assert session.session_id in may
+    assert store.mentioning(["nowhere"]) == frozenset()
+    assert 0 < len(store.mentioning(["pelican"])) < 4
+    assert store.mentioning(["Größe"]) is not None
+    assert store.mentioning(["ß"]) is None
 
 
 @pytest.mark.parametrize("version", ["main-1.18.33", "json-1.1.65", "migrated-1.2.1", "upgraded-1.18.33"])

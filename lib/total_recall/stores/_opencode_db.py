@@ -8,6 +8,7 @@ its bytes, so that memory does not depend on what a session says, only (a little
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ from ._sqlite import Database
 _PAGE_BYTES = 2 << 20
 _PAGE_ROWS = 500
 _FIRST_ROWS = 20
+_SCANNED_ROWS = 20_000
 
 # How many ids a part takes, NULL when it is damaged. Most rows begin with their type, and those need no parsing.
 _BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for kind, width in WIDTHS.items())
@@ -257,6 +259,24 @@ class Tables:
 
         return self.database.look(ask)
 
+    def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
+        """The sessions with a row in which one of `words` may stand, in any case; None when only reading tells."""
+        pieces = [_plain_piece(word) for word in words]
+        if None in pieces:
+            return None
+        found: set[str] = set()
+        for table in ("part", "message", v2.TABLE):
+            if not self.database.columns(table):
+                continue
+            # Two characters beyond ASCII are, in lower case, an ASCII letter.
+            wanted = " OR ".join(["data LIKE ? ESCAPE '\\'"] * len(pieces) + ["instr(data, ?)"] * 2)
+            sql = f"SELECT DISTINCT session_id FROM {table} WHERE rowid BETWEEN ? AND ? AND ({wanted})"
+            values = (*(f"%{piece}%" for piece in pieces), "\u212a", "\u0130")
+            last = self._all(f"SELECT max(rowid) FROM {table}")[0][0] or 0
+            for first in range(0, last + 1, _SCANNED_ROWS):
+                found.update(str(id) for (id,) in self._all(sql, first, first + _SCANNED_ROWS - 1, *values))
+        return frozenset(found)
+
     def is_newer(self, session_id: str) -> bool:
         """Whether the session has been written in the newer form, without rows in message and part."""
         if not self.database.columns(v2.TABLE):
@@ -340,6 +360,14 @@ def _parts(
         parts.append(_part(id, width, raw, size))
         used += len(raw or b"")
     return parts, used, True
+
+
+def _plain_piece(word: str) -> str | None:
+    """The longest piece of a word that stands in JSON as it is, as a pattern for LIKE."""
+    pieces = re.findall(r"[A-Za-z0-9_]+", word)
+    if pieces:
+        return max(pieces, key=len).replace("_", "\\_")
+    return word if word.isalnum() and word == word.swapcase() else None
 
 
 def _is_damage(error: Unreadable) -> bool:

@@ -36,10 +36,21 @@ def fresh_state() -> State:
     """The state of a walk at the beginning of a session.
 
     `offset` counts the bytes of message and part data, `parts` the parts, `after` is the position reached, `open`
-    the parts that were not complete as [ref, first id, records given], `used` the message whose tokens were given,
-    `copied` the place of the last message that a fork took from another session.
+    the parts that were not complete as [ref, first id, records given], `growing` the steps that were at work as
+    [message, last part], `used` the message whose tokens were given, `copied` the place of the last message that a
+    fork took from another session.
     """
-    return {"id": 0, "offset": 0, "parts": 0, "after": None, "open": [], "used": None, "copied": None, "about": {}}
+    return {
+        "id": 0,
+        "offset": 0,
+        "parts": 0,
+        "after": None,
+        "open": [],
+        "growing": [],
+        "used": None,
+        "copied": None,
+        "about": {},
+    }
 
 
 class Walk:
@@ -106,7 +117,7 @@ class Walk:
         return None
 
     def _late(self) -> Iterator[Entry]:
-        """What has become of the parts that were not complete when the walk passed them."""
+        """What has become of the parts that were not complete, and of the steps that went on behind a later prompt."""
         waiting = self._state["open"]
         for _ in range(len(waiting)):
             ref, number, given = waiting.pop(0)
@@ -114,21 +125,54 @@ class Walk:
             if found is None or found[1] is None:
                 continue
             message, part = found[0], found[1]
-            context = self._context(message)
-            if self._state["after"][1] != message.id:
-                context.usage = None  # the walk has passed the message, and with it the place for its tokens
+            context = self._late_context(message)
             made, value = self._records(part, context, number)
             if len(made) < part.width and self._may_go_on(part, value, message):
                 waiting.append([ref, number, len(made)])
             if made[given:]:
-                if self._state["after"][1] == message.id:
+                if self._is_last(message):
                     self._state["used"] = message.id
                 yield self._made(part, context, value, made[given:])
+        yield from self._grown()
+
+    def _grown(self) -> Iterator[Entry]:
+        state = self._state
+        here = {key: state[key] for key in ("after", "used")}
+        for _ in range(len(state["growing"])):
+            message_id, last = state["growing"].pop(0)
+            message = self._source.message(self._session.id, message_id)
+            if message is None or self._is_last(message):
+                continue  # gone, or the walk goes on with it
+            context = self._late_context(message)
+            seen = [message_id, last]
+            state["growing"].append(seen)
+            for part in self._source.parts(message_id):
+                if part.id > last:
+                    entry = self._entry(part, context)
+                    seen[1] = part.id
+                    state.update(here)
+                    yield entry
+            if not message.growing:
+                state["growing"].remove(seen)
+                if message.error is not None:
+                    entry = self._message_entry(message, context)
+                    state.update(here)
+                    yield entry
+
+    def _late_context(self, message: Message) -> Context:
+        context = self._context(message)
+        if not self._is_last(message):
+            context.usage = None  # the walk has passed the message, and with it the place for its tokens
+        return context
+
+    def _is_last(self, message: Message) -> bool:
+        """Whether a message is the one at which the walk stands."""
+        return bool(self._state["after"]) and self._state["after"][1] == message.id
 
     def _batch(self, batch: Batch) -> Iterator[Entry]:
         message, state = batch.message, self._state
         context = self._context(message)
-        begun = state["after"] is not None and state["after"][1] == message.id
+        begun = self._is_last(message)
         if not begun:
             state["offset"] += len(message.raw)
             if message.damaged:
@@ -139,6 +183,8 @@ class Walk:
             context.replayed = True
         for part in batch.parts:
             yield self._entry(part, context)
+        if batch.last and message.growing:
+            state["growing"].append([message.id, state["after"][2] if self._is_last(message) else ""])
         if batch.last and message.error is not None:
             yield self._message_entry(message, context)
         elif batch.last and not batch.parts and not begun:

@@ -155,6 +155,7 @@ class Store:
         self.remember = remember or Memory()
         self.derived: Callable[[Record], Record] | None = None  # what the shadow folder adds to a row
         self._children: dict[str, list[Reference]] | None = None
+        self._now = (0.0, "9")  # a moment, and how it is written
 
     # -- what an adapter provides ------------------------------------------------------------------------------
 
@@ -278,17 +279,25 @@ class Store:
         def read(kept: Kept | None) -> Record:
             before = kept[1] if kept and self.continues(session, kept[1]) else None
             tally = Tally(before, self._bookmarks(session) if before else [])
-            for entry in self.entries(session, tally.state, whole=True):
+            for entry in self.skimmed(session, tally.state):
                 tally.add(entry)
             facts = tally.facts()
             facts["fingerprint"] = self.fingerprint(session, tally.state)
-            self.remember.put("bookmarks", session.path, "", tally.bookmarks)
+            self.remember.put("bookmarks", self.memory_key(session), "", tally.bookmarks)
             return facts
 
-        return self.remember("facts", session.path, self.signature(session), read)
+        return self.remember("facts", self.memory_key(session), self.signature(session), read)
+
+    def memory_key(self, session: Reference) -> str:
+        """What the session's facts are kept under: its path, unless many sessions share one."""
+        return session.path
+
+    def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
+        """The walk as counting needs it: what is only for reading may be left out of the records."""
+        return self.entries(session, state, whole=True)
 
     def _bookmarks(self, session: Reference) -> list[tuple[int, str]]:
-        kept = self.remember.get("bookmarks", session.path)
+        kept = self.remember.get("bookmarks", self.memory_key(session))
         return kept[1] if kept else []
 
     def fingerprint(self, session: Reference, state: State) -> list[int] | None:
@@ -305,11 +314,15 @@ class Store:
     def children(self, session_id: str) -> list[Reference]:
         """The sessions that this one spawned, most recently updated first."""
         if self._children is None:
-            self._children = {}
-            for session in self.sessions():
-                if parent := self.parent(session):
-                    self._children.setdefault(parent, []).append(session)
-        return self._children.get(session_id, [])
+            self.adopt(self.sessions())
+        return (self._children or {}).get(session_id, [])
+
+    def adopt(self, sessions: Iterable[Reference]) -> None:
+        """Learn who spawned whom from a whole listing, so that it need not be made again."""
+        self._children = {}
+        for session in sessions:
+            if parent := self.parent(session):
+                self._children.setdefault(parent, []).append(session)
 
     def row(self, session: Reference, now: float = 0.0) -> Record:
         """The session's row, remembered while nothing that it says can have changed; damage is in its `read_error`.
@@ -326,7 +339,9 @@ class Store:
             *self.surroundings(session),
         )
         row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
-        if now and (row["end_time"] or "") > (from_epoch(now) or ""):
+        if now != self._now[0]:
+            self._now = now, from_epoch(now) or "9"
+        if (row["end_time"] or "") > self._now[1]:
             row = session_row(**{**row, "clock": "ahead"})
         return self.derived(row) if self.derived else row
 
