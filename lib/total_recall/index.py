@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -55,9 +56,14 @@ class Known(NamedTuple):
     documents: int
 
 
-def number_of(*parts: Any) -> int:
-    """A 64-bit number that stands for a session, or for what it looked like."""
-    return int.from_bytes(blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest(), "big")
+@lru_cache(None)
+def number_of(session_id: str) -> int:
+    """The 64-bit number that stands for a session."""
+    return _hashed(session_id)
+
+
+def _hashed(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 def _schema() -> tantivy.Schema:
@@ -219,7 +225,7 @@ class Index:
         """What changes when the session does, as a number other than 0."""
         name = session.session_id
         if fresh or name not in self._signatures:
-            self._signatures[name] = number_of(*store.signature(session)) or 1
+            self._signatures[name] = _hashed(repr(store.signature(session))) or 1
         return self._signatures[name]
 
     # -- writing -----------------------------------------------------------------------------------------------
