@@ -16,6 +16,7 @@ import click
 
 from . import __version__
 from .bounds import Limits, TooLarge
+from .derived import Derived
 from .notices import Notices, Unreadable
 from .output import OutputFailed, die_of_sigpipe
 from .record import Record
@@ -48,6 +49,7 @@ class Run:
         self.now = time()
         self._told: set[str] = set()
         self._stores: list[Store] = []
+        self._shadows: dict[str, str] = {}
 
     @property
     def stdin(self) -> IO[bytes] | None:
@@ -62,6 +64,9 @@ class Run:
             stores = open_stores(asked, self.environ, self.notices, self._memory)
         except Refused as error:
             raise Failure(str(error)) from error
+        for store in stores:
+            if path := self._shadows.get(store.harness):
+                store.derived = Derived(path, self.notices)
         self._stores += stores
         return stores
 
@@ -70,7 +75,10 @@ class Run:
         from .shadow import folder
 
         path = folder(harness, place, self.environ, self.notices)
-        return Catalogue(path, self.notices) if path else Memory()
+        if path is None:
+            return Memory()
+        self._shadows[harness] = path
+        return Catalogue(path, self.notices)
 
     def close(self) -> None:
         """Write what was learned."""
@@ -308,6 +316,7 @@ since_until = options(
 envelope_option = click.option(
     "--envelope", is_flag=True, help="One JSON object with the run's facts round the records."
 )
+report_option = click.option("--report", is_flag=True, help="A report for people instead of records.")
 limit_option = click.option("--limit", type=COUNT, default=0, help="At most so many records; 0 is no bound.")
 bounds_options = options(
     click.option("--limit", type=COUNT, default=0, help="At most so many records, the last ones unless --offset."),

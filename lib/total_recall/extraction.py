@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .bounds import Account, Limits, bounded, clamped, enveloped
-from .command import Run
+from .command import DONE, NOTHING, Run
 from .notices import Unreadable
 from .output import encoded, write
-from .selection import Selected, Sessions, selected
+from .record import Record
+from .selection import Selected, Sessions, Window, recent, selected
 from .stores.base import Reference, Store
 
 Stream = Callable[[Store, Reference], Iterable[Any]]
@@ -65,3 +66,66 @@ def guarded(run: Run, store: Store, session: Reference, stream: Stream) -> Itera
         run.notices.fail(session.session_id, error)
     except FileNotFoundError as error:
         run.notices.fail(session.session_id, Unreadable(session.path, error))
+
+
+class Scope:
+    """The sessions that a window command looks at: those named, whatever the window, else the window's, newest first.
+
+    Iterating gives them, one at a time; `scanned` and `matched` count, for the account of the run.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        asked: tuple[str, ...],
+        harnesses: tuple[str, ...],
+        hours: float,
+        directory: str,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> None:
+        self.run = run
+        self.scanned = self.matched = 0
+        self._asked = asked
+        self._sessions = Sessions(run.stores(harnesses), run.notices)
+        self._window = Window(since, until, directory, 0 if asked else hours)
+
+    def __iter__(self) -> Iterator[Selected]:
+        return self.mentioning(())
+
+    def mentioning(self, words: Sequence[str]) -> Iterator[Selected]:
+        """Those in which any of `words` may stand, where a store can tell that by itself; all are counted."""
+        mentions: dict[str, frozenset[str] | None] = {}
+        for store, session in self._chosen():
+            self.scanned += 1
+            if words and store.harness not in mentions:
+                mentions[store.harness] = store.mentioning(words)
+            inside = mentions.get(store.harness)
+            if inside is None or session.session_id in inside:
+                yield Selected(store, session)
+
+    def _chosen(self) -> Iterator[Selected]:
+        run = self.run
+        if self._asked:
+            yield from selected(self._sessions, self._asked, run.stdin, run.now)
+        elif self._window == Window():
+            for store, session in self._sessions.all():
+                yield Selected(store, session)
+        else:
+            for _, store, session in recent(self._sessions, self._window, run.now):
+                yield Selected(store, session)
+
+    def account(self) -> str:
+        """How many sessions were looked at, and in how many something was found, as a sentence."""
+        text = f"{self.scanned} sessions scanned, {self.matched} with hits"
+        if failed := self.run.notices.failures:
+            text += f", {len(failed)} unreadable: {', '.join(failed)}"
+        return text
+
+    def facts(self) -> Record:
+        """The same as the fields of an envelope."""
+        return {"scanned": self.scanned, "matched": self.matched, "unmatched": self.scanned - self.matched}
+
+    def status(self) -> int:
+        """1 when nothing was found, as grep has it."""
+        return DONE if self.matched else NOTHING

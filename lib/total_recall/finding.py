@@ -9,9 +9,10 @@ from .coverage import Coverage
 from .freshness import Indexes, Progress, source
 from .lexicon import Lexicon
 from .notices import Notices
+from .patterns import Literal, Regex
 from .query import Query, parse
 from .record import Record
-from .scan import Literal, Regex, Scan, grouped
+from .scan import Scan, grouped
 from .scope import Scope, scoped
 from .search import A_SESSION, matching, search
 from .selection import Sessions, Window

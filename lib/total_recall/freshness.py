@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 
 from .coverage import Coverage
-from .index import Index, Locked, number_of
+from .index import Index, Locked
+from .indexed import number_of
 from .notices import Notices, Unreadable
 from .sources import Source
 from .stores.base import Reference, Store

@@ -12,8 +12,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import lru_cache
-from hashlib import blake2b
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -21,6 +19,7 @@ import orjson
 import tantivy
 
 from . import analysis
+from .indexed import is_published, number_of, publish
 from .notices import Notices, Unreadable
 from .passages import passages
 from .ranking import KINDS, STORED
@@ -54,16 +53,6 @@ class Known(NamedTuple):
     end: int
     records: int
     documents: int
-
-
-@lru_cache(None)
-def number_of(session_id: str) -> int:
-    """The 64-bit number that stands for a session."""
-    return _hashed(session_id)
-
-
-def _hashed(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 def _schema() -> tantivy.Schema:
@@ -225,7 +214,7 @@ class Index:
         """What changes when the session does, as a number other than 0."""
         name = session.session_id
         if fresh or name not in self._signatures:
-            self._signatures[name] = _hashed(repr(store.signature(session))) or 1
+            self._signatures[name] = number_of(repr(store.signature(session))) or 1
         return self._signatures[name]
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -286,6 +275,7 @@ class Index:
         todo = sessions if again else self.stale(store, sessions)
         gone = self._gone(alive)
         if not todo and not gone:
+            self._publish()
             return
         total = sum(session.size for session in todo)
         until = monotonic() + seconds if seconds else float("inf")
@@ -307,6 +297,13 @@ class Index:
                     uncommitted, written, last = False, done, monotonic()
             if uncommitted:
                 writer.commit()
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell listings which sessions are here, where that is not told yet."""
+        if not is_published(self.folder):
+            with _private():
+                publish(self.folder, self.sessions())
 
     def _gone(self, alive: Iterable[str] | None) -> list[str]:
         if alive is None:
@@ -321,6 +318,7 @@ class Index:
         with self.writing(wait) as writer:
             yield from self._removed(writer, harness, session_ids)
             writer.commit()
+        self._publish()
 
     def _removed(self, writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
         for session_id in session_ids:

@@ -26,11 +26,21 @@ def encoded(record: Any) -> bytes:
     try:
         return orjson.dumps(record)
     except TypeError:
-        import json
-        import re
+        return _encoded_slowly(record)
 
+
+def _encoded_slowly(record: Any) -> bytes:
+    import json
+    import re
+
+    # orjson reads JSON that is nested four times as deeply as what it writes.
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 10_000))
+    try:
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str)
-        return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
+    finally:
+        sys.setrecursionlimit(limit)
+    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
 def lines(records: Iterable[Any]) -> Iterator[bytes]:
@@ -38,8 +48,8 @@ def lines(records: Iterable[Any]) -> Iterator[bytes]:
     return map(encoded, records)
 
 
-def write(lines: Iterable[bytes], flush: bool = False) -> int:
-    """Print each line, and return how many there were; `flush` passes on every line at once.
+def write(lines: Iterable[bytes], flush: bool = False, end: bytes = b"\n") -> int:
+    """Print each line with `end`, and return how many there were; `flush` passes on every line at once.
 
     When the reader has gone the process dies of SIGPIPE, as a C program would. Raises OutputFailed.
     """
@@ -48,7 +58,7 @@ def write(lines: Iterable[bytes], flush: bool = False) -> int:
     before = 0.0
     for line in lines:
         count += 1
-        waiting += (line, b"\n")
+        waiting += (line, end)
         size += len(line) + 1
         now = monotonic()
         if flush or size >= _BLOCK or now - before > _SLOW:

@@ -322,7 +322,7 @@ def _hit(record: Record, page: Page) -> Iterator[str]:
     if page.begins(f"hit {record['session_id']}"):
         title = f"{flat(record['session_id'])}  {flat(record.get('title')) or '-'}"
         yield f"## {title}" if page.markdown else page.bold(title)
-    role = str(record["role"]).upper() + (" (thinking)" if record["class"] == "reasoning" else "")
+    role = str(record["role"] or "title").upper() + (" (thinking)" if record["class"] == "reasoning" else "")
     parts = (str(record["id"]), f"{record['score'] or 0:.2f}", _moment(record["ts"]), role, flat(record["snippet"]))
     yield f"- {' | '.join(parts)}" if page.markdown else " | ".join(parts)
 

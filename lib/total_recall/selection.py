@@ -41,7 +41,10 @@ class Sessions:
             return
         for store in self.stores:
             try:
+                store.remember.expect("head")
                 sessions = store.sessions(since, directory)
+                if not (since or directory):
+                    store.adopt(sessions)
                 if len(sessions) > _MANY:
                     store.remember.expect("row")
                 for session in sessions:
@@ -52,9 +55,7 @@ class Sessions:
     def all(self) -> list[tuple[Store, Reference]]:
         """Every session, most recently updated first."""
         if self._listed is None:
-            listed = list(self.listed())
-            listed.sort(key=lambda pair: (-pair[1].updated, pair[1].session_id, pair[1].harness))
-            self._listed = listed
+            self._listed = sorted(self.listed(), key=_newest)
         return self._listed
 
     def matching(self, asked: str, harness: str | None = None) -> tuple[Store, Reference]:
@@ -163,8 +164,6 @@ class Window(NamedTuple):
 
     def holds(self, row: Record, now: float) -> bool:
         """Whether the session's span overlaps the window and its end lies within the hours."""
-        if self.directory and self.directory not in (row["directory"] or ""):
-            return False
         start, end = row["start_time"] or row["end_time"], row["end_time"] or row["start_time"]
         if self.hours and (end is None or end < (from_epoch(now - self.hours * 3600) or "")):
             return False
@@ -175,18 +174,41 @@ class Window(NamedTuple):
 
 def rows(sessions: Sessions, window: Window, now: float) -> list[tuple[Record, Store, Reference]]:
     """The rows of the sessions in the window, most recently updated first."""
-    found = []
-    homeless = 0
-    for store, session in sessions.listed(window.start(now), window.directory):
-        row = store.row(session, now)
-        if window.directory and row["directory"] is None:
-            homeless += 1
-        if window.holds(row, now):
-            found.append((row, store, session))
-    if homeless:
-        sessions.notices.say(f"{homeless} sessions record no directory and are not selected by --directory")
+    found = list(recent(sessions, window, now))
     found.sort(key=lambda item: (-recency(item[0], item[2], now), item[0]["session_id"], item[0]["harness"]))
     return found
+
+
+def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
+    """The sessions in the window, most recently updated first, each looked at only when it is its turn."""
+    homeless = 0
+    for store, session in sorted(sessions.listed(window.start(now), window.directory), key=_newest):
+        row = store.row(session, now)
+        homeless += bool(window.directory) and row["directory"] is None
+        if within(window, row, store, session, now):
+            yield row, store, session
+    _say_homeless(sessions, homeless)
+
+
+def within(window: Window, row: Record, store: Store, session: Reference, now: float) -> bool:
+    """Whether a session is in the window: by its times, and by any directory that it was in."""
+    if not window.holds(row, now):
+        return False
+    if window.directory in (row["directory"] or ""):
+        return True
+    try:
+        return any(window.directory in other for other in store.directories(session))
+    except (Unreadable, FileNotFoundError):
+        return False
+
+
+def _newest(pair: tuple[Store, Reference]) -> tuple[float, str, str]:
+    return -pair[1].updated, pair[1].session_id, pair[1].harness
+
+
+def _say_homeless(sessions: Sessions, homeless: int) -> None:
+    if homeless:
+        sessions.notices.say(f"{homeless} sessions record no directory and are not selected by --directory")
 
 
 def recency(row: Record, session: Reference, now: float) -> float:

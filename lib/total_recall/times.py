@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])(?:\s+ago)?$")
@@ -18,7 +19,7 @@ def rfc3339(value: Any) -> str | None:
     without a zone is UTC, never the host's zone.
     """
     if type(value) is int and 100_000_000_000 <= value < 100_000_000_000_000:  # milliseconds, as most stores have them
-        return (_EPOCH + timedelta(milliseconds=value)).isoformat(timespec="milliseconds") + "Z"
+        return f"{_second(value // 1000)}.{value % 1000:03d}Z"
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
@@ -40,6 +41,12 @@ def rfc3339(value: Any) -> str | None:
         seconds = epoch(value)
         return None if seconds is None else from_epoch(seconds)
     return None
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    """A whole second as it is written; the times of one message share it."""
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()
 
 
 def epoch(value: Any) -> float | None:

@@ -20,6 +20,9 @@ _LISTS: dict[str, dict[str, tuple[str, str]]] = {
     "codex": {"update_plan": ("plan", "step")},
     "opencode": {"todowrite": ("todos", "content")},
     "vibe": {"todo": ("todos", "content"), "vibe.todo": ("todos", "content")},
+    "gemini": {"write_todos": ("todos", "description")},
+    "qwen": {"todo_write": ("todos", "content")},
+    "copilot": {"update_todo": ("todos", "content")},
 }
 
 

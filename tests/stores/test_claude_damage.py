@@ -81,6 +81,8 @@ def test_a_walk_goes_on_within_a_damaged_line(transcript):
     assert texts == ["prompt 0", "prompt 1", "prompt 2", "prompt 3"]
     for place, (cut, _) in enumerate(cuts):
         assert [m["content"] for m in store.messages(session, orjson.loads(cut))] == texts[place + 1 :]
+    for message in messages(store, session):
+        assert store.entry_at(session, message["ref"] | {"id": message["id"]}).messages == [message]
 
 
 @pytest.mark.parametrize(

@@ -194,55 +194,6 @@ def test_all_sessions_and_nothing_else_are_listed(roots):
     assert [session.updated for session in mixed] == sorted((session.updated for session in mixed), reverse=True)
 
 
-@pytest.mark.parametrize(("alias", "canonical"), [("git", "git-continued"), ("auto-compact", "auto-compact-continued")])
-def test_a_folder_that_another_goes_on_with_is_an_alias(store, alias, canonical):
-    alias, canonical = keyed(alias, LEGACY), keyed(canonical, LEGACY)
-    session = session_of(store, alias["session_id"])
-
-    assert session.session_id == canonical["session_id"]
-    assert {alias["session_id"], alias["dir"], canonical["dir"]} <= set(session.names)
-    assert not any(each.get("replayed") for each in store.messages(session))
-    assert alias["session_id"] in store.row(session)["aliases"]
-
-
-@pytest.mark.parametrize(
-    ("key", "source", "kind"),
-    [
-        ("rewind", None, "rewind"),
-        ("compact-1", "tui-questions", "compaction"),
-        ("compact-2", "compact-1", "compaction"),
-        ("u-branch", "u-tui", "fork"),
-        ("u-rewind-forked", "u-rewind-kept", "rewind"),
-        ("u-import-legacy", "git", "import"),
-    ],
-)
-def test_lineage_is_told_and_is_no_parentage(store, key, source, kind):
-    by_key = {name: truth for each in TRUTH.values() for truth in each["sessions"] for name in truth["keys"]}
-    first_rewind = next(truth for truth in TRUTH[LEGACY]["sessions"] if "rewind" in truth["keys"])
-    row = store.row(session_of(store, by_key[key]["session_id"]))
-
-    origin = (by_key[source] if source else first_rewind)["session_id"]
-    assert row["forked_from"] == {"session_id": origin, "kind": kind}
-    assert row["parent_session_id"] is None
-
-
-def test_an_alias_keeps_the_lineage_of_the_folder_it_continues(store):
-    """Only the shorter of the two folders names the session whose compaction began it."""
-    before = next(truth for truth in TRUTH[LEGACY]["sessions"] if "auto-compact" in truth["keys"])
-    row = store.row(session_of(store, keyed("auto-compact-continued", LEGACY)["session_id"]))
-
-    assert row["forked_from"] == {"session_id": before["session_id"], "kind": "compaction"}
-
-
-def test_the_beginning_that_a_rewind_copied_is_replayed_and_counted_once(store):
-    first, second = [truth["session_id"] for truth in TRUTH[LEGACY]["sessions"] if "rewind" in truth["keys"]]
-
-    assert [bool(each.get("replayed")) for each in records(store, first)] == [False] * 4
-    assert [bool(each.get("replayed")) for each in records(store, second)] == [True, True, False, False]
-    row = store.row(session_of(store, second))
-    assert (row["user_count"], row["assistant_count"]) == (1, 1)
-
-
 def test_compaction_frames_at_the_beginning_of_a_folder_are_compactions(store):
     summaries = {}
     for key in CHAIN:
@@ -285,30 +236,6 @@ def test_since_the_last_compaction_begins_at_its_record(store):
         "Still coffee.",
     ]
     assert branch[0]["content"] == "Hello, TUI three"  # a branch copies the prompts that the summary kept
-
-
-@pytest.mark.parametrize(("key", "store_name"), [("subagent", LEGACY), ("u-subagent", MIXED)])
-def test_children_are_found_from_their_parents(store, key, store_name):
-    parent, child = sorted(
-        (truth for truth in TRUTH[store_name]["sessions"] if key in truth["keys"]),
-        key=lambda truth: "agents/" in truth["dir"] or "child-" in truth["dir"],
-    )
-    row = store.row(session_of(store, parent["session_id"]))
-    child_row = store.row(session_of(store, child["session_id"]))
-
-    assert row["child_sessions"] == [child["session_id"]]
-    assert child_row["parent_session_id"] == parent["session_id"]
-    assert "forked_from" not in child_row
-    prompts = [each for each in records(store, child["session_id"]) if each["role"] == "user"]
-    assert [each["authorship"] for each in prompts] == ["delegated"]
-    assert prompts[0]["class"] == "delegated-text"
-
-
-def test_a_sub_agents_prompt_is_verbatim_and_its_title_is_its_task(store):
-    child = next(truth for truth in TRUTH[LEGACY]["sessions"] if "agents/" in truth["dir"])
-
-    assert records(store, child["session_id"])[0]["content"].startswith("Scratchpad directory: /tmp/")
-    assert store.row(session_of(store, child["session_id"]))["title"] == "SUB: count the files"
 
 
 def test_a_compactions_frame_is_no_title(store):
@@ -375,22 +302,6 @@ def test_the_killed_turn_is_read_out_of_the_journal(store):
     assert [each["tool_name"] for each in found if each["role"] == "tool"] == ["vibe.todo"]
     assert found[-2]["tool_result"]["total_count"] == 1
     assert store.row(session_of(store, keyed("u-interrupted-and-killed")["session_id"]))["user_count"] == 3
-
-
-def test_an_imported_session_has_the_tools_of_the_folder_it_came_from(store):
-    """Its own copy has the texts alone; the folder is the one named, not the longer one that continues it."""
-    git = next(truth for truth in TRUTH[LEGACY]["sessions"] if truth["keys"] == ["git"])
-    found = records(store, keyed("u-import-legacy")["session_id"])
-    replayed = [each for each in found if each.get("replayed")]
-
-    assert len(replayed) == git["lines"] == 20
-    assert Counter(call["name"] for each in replayed for call in each["tool_calls"]) == Counter(git["tool_calls"])
-    assert [each["content"] for each in found if each["role"] == "user"][1:] == [
-        "Resumed in the new version: what was the tag?"
-    ]
-    assert {each["session_id"] for each in found} == {keyed("u-import-legacy")["session_id"]}
-    row = store.row(session_of(store, keyed("u-import-legacy")["session_id"]))
-    assert (row["user_count"], row["assistant_count"], row["tool_count"]) == (1, 1, 0)
 
 
 def context_only(store, key):

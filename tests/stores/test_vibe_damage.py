@@ -261,58 +261,6 @@ def test_arguments_nested_beyond_the_encoder_stay_text(tmp_path):
     assert orjson.dumps(found)
 
 
-# -- lineage of folders ----------------------------------------------------------------------------------------
-
-
-def test_two_continuations_of_one_folder_are_two_sessions(tmp_path):
-    """The longer one is the session; the other goes its own way after what it copied."""
-    base = [user("hi", 1), assistant("ho", 2)]
-    begun = (f"2026-01-01T00:00:0{n}" for n in range(3))
-    folder(tmp_path, "session_20260101_000000_aaaaaaaa", base, session_id="a", start_time=next(begun))
-    folder(
-        tmp_path,
-        "session_20260101_000001_bbbbbbbb",
-        [*base, user("b", 3), user("b", 4)],
-        session_id="b",
-        start_time=next(begun),
-    )
-    folder(tmp_path, "session_20260101_000002_cccccccc", [*base, user("c", 5)], session_id="c", start_time=next(begun))
-    store = opened(tmp_path)
-    rows = {session.session_id: store.row(session) for session in store.sessions()}
-
-    assert sorted(rows) == ["b", "c"]
-    assert "a" in rows["b"]["aliases"]
-    assert rows["b"]["start_time"] == "2026-01-01T00:00:00.000Z"
-    assert rows["c"]["forked_from"] == {"session_id": "b", "kind": "resume"}
-    assert [each.get("replayed", False) for each in records(store, "c")] == [True, True, False]
-
-
-def test_empty_folders_and_equal_texts_are_not_one_session(tmp_path):
-    folder(tmp_path, "session_20260101_000000_aaaaaaaa", [], session_id="a")
-    folder(tmp_path, "session_20260101_000001_bbbbbbbb", [], session_id="b")
-    folder(tmp_path, "session_20260101_000002_cccccccc", [user("hi", 1)], session_id="c")
-    folder(tmp_path, "session_20260101_000003_dddddddd", [user("hi", 2)], session_id="d")
-
-    assert sorted(session.session_id for session in opened(tmp_path).sessions()) == ["a", "b", "c", "d"]
-
-
-def test_a_folder_that_loses_its_older_half_owns_its_records_again(tmp_path):
-    base = [user("hi", 1), assistant("ho", 2)]
-    older = folder(
-        tmp_path, "session_20260101_000000_aaaaaaaa", [*base, user("a", 3)], session_id="a", start_time="2026-01-01"
-    )
-    folder(tmp_path, "session_20260101_000001_bbbbbbbb", [*base, user("b", 4)], session_id="b", start_time="2026-01-02")
-    store = opened(tmp_path)
-    before = session_of(store, "b")
-    for path in older.iterdir():
-        path.unlink()
-    after = session_of(store, "b")
-
-    assert store.signature(before) != store.signature(after)
-    assert [each.get("replayed", False) for each in store.messages(before)] == [True, True, False]
-    assert not any(each.get("replayed") for each in store.messages(after))
-
-
 # -- every JSON type anywhere ----------------------------------------------------------------------------------
 
 VALUES = st.recursive(

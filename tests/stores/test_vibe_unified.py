@@ -9,21 +9,16 @@ from total_recall.stores import _vibe_transcript
 from total_recall.stores.base import Tally
 
 from tests.stores.vibe_stores import (
-    LEGACY,
     MIXED,
-    TRUTH,
     append,
-    assistant,
     copied,
     effect,
-    folder,
     keyed,
     opened,
     records,
     said,
     session_of,
     unified,
-    user,
 )
 
 CHUNKS = [[said("a", "one"), said("b", "two", "assistant")], [said("c", "three")]]
@@ -77,6 +72,13 @@ def test_an_inline_history_is_read(tmp_path):
     (path / "generations" / f"{1:016}" / "projection-state.json").write_bytes(orjson.dumps(document))
 
     assert texts(opened(tmp_path)) == ["inline"]
+
+
+def test_a_journal_that_is_in_the_snapshot_already_is_not_applied_again(tmp_path):
+    path = unified(tmp_path, "s", CHUNKS, generation=5)
+    append(path, 3, [[{"op": "append_entry", "entry": said("c", "three")}]])
+
+    assert texts(opened(tmp_path)) == ["one", "two", "three"]
 
 
 def test_a_torn_last_journal_line_costs_that_line_alone(tmp_path):
@@ -152,10 +154,11 @@ def test_a_journal_alone_is_read(tmp_path):
 def test_a_truncated_chunk_gives_its_whole_records_and_a_notice(tmp_path):
     path = unified(tmp_path, "s", CHUNKS)
     chunk = next(iter(sorted((path / "chunks").iterdir())))
-    chunk.write_bytes(chunk.read_bytes()[:-40])
+    chunk.write_bytes(chunk.read_bytes()[:-20])
     store = opened(tmp_path)
 
     assert texts(store) == ["one", "three"]
+    assert len(list(store.entries(session_of(store, "s"), {}))) == 2  # a piece of the cut record is no record
     assert "damaged; 1 of its records" in "".join(store.notices.said)
     assert "read_error" not in store.row(session_of(store, "s"))
 
@@ -285,64 +288,26 @@ def test_an_entry_that_has_moved_to_another_chunk_is_still_found(tmp_path):
     assert store.entry_at(session, record["ref"]).messages[0]["content"] == "two"
     assert store.entry_at(session, record["ref"] | {"entry": "gone"}) is None
     assert store.entry_at(session, {"path": "/etc/passwd", "entry": "b"}) is None
+    assert store.entry_at(session, {"path": f"{tmp_path}/../outside.json", "entry": "o"}) is None
 
 
-# -- imports and forks -----------------------------------------------------------------------------------------
+# -- single entries --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", ["missing", "rewritten", "cut"])
-def test_an_import_whose_folder_has_changed_falls_back_on_its_own_copy(tmp_path, damage):
-    root = copied(tmp_path, LEGACY, MIXED)
-    git = next(truth for truth in TRUTH[LEGACY]["sessions"] if truth["keys"] == ["git"])
-    messages = root / git["dir"] / "messages.jsonl"
-    messages.chmod(0o600)
-    match damage:
-        case "missing":
-            shutil.rmtree(root / git["dir"])
-        case "rewritten":
-            messages.write_bytes(messages.read_bytes().replace(b"Planning first.", b"Planning last."))
-        case "cut":
-            messages.write_bytes(b"".join(messages.read_bytes().splitlines(keepends=True)[:3]))
-    store = opened(root)
-    session = session_of(store, keyed("u-import-legacy")["session_id"])
-    entries = list(store.entries(session, {}))
-    found = [record for entry in entries for record in entry.messages]
+@pytest.mark.parametrize(
+    ("told", "compactions"),
+    [
+        ({"message": "Context compacted", "details": {"trigger": "manual"}}, 1),
+        ({"message": "Context compaction failed", "details": None}, 0),
+        ({"message": None, "details": {"error": {"code": "compaction_replacement_too_large"}}}, 0),
+        ({"message": "Switched", "details": {}, "kind": "model_change"}, 0),
+    ],
+)
+def test_a_checkpoint_is_a_compaction_only_if_it_worked(tmp_path, told, compactions):
+    entry = {"id": "x", "type": "checkpoint", "kind": "compaction"} | told
+    unified(tmp_path, "s", [[said("a", "one"), entry]])
 
-    told = [each["content"] for each in found if each["content"] and each["role"] != "tool"]
-    assert told == [text for _, text in keyed("u-import-legacy")["texts"] if text]
-    assert [each["id"] for each in found] == list(range(1, len(found) + 1))
-    assert "import" in "".join(store.notices.said)
-    raw = b"".join(entry.line() for entry in entries)
-    assert b"Add word counter" in raw  # the context keeps the tools that the copy left out
-
-
-def test_lines_added_to_an_imported_folder_later_are_not_the_imports(tmp_path):
-    """Only the tools' lines after the last imported message belong to it."""
-    call = {"id": "c", "function": {"name": "bash", "arguments": "{}"}, "type": "function"}
-    tool = {"role": "tool", "content": "out", "name": "bash", "tool_call_id": "c"}
-    lines = [user("hi"), assistant("ho", tool_calls=[call]), tool, user("later", 3)]
-    folder(tmp_path, "session_20260101_000000_0123abcd", lines, session_id="0123abcd-x")
-    copies = [said("imported-1", "hi", source="harness"), said("imported-2", "ho", "assistant")]
-    origin = {"import_provenance": {"source": {"backend": "legacy", "session_id": "0123abcd-x"}}}
-    unified(tmp_path, "s", [[*copies, said("own", "new")]], runtime=origin)
-    found = records(opened(tmp_path), "s")
-
-    assert [(each["content"], each.get("replayed", False)) for each in found] == [
-        ("hi", True),
-        ("ho", True),
-        ("out", True),
-        ("new", False),
-    ]
-
-
-def test_copied_messages_that_the_program_wrote_are_no_prompts(tmp_path):
-    """A fork's copies have lost their marks; the program's own envelopes decide, at the beginning of a text only."""
-    written = ["<vibe_warning>Plan mode is active.", "Runtime notification:\n{}"]
-    quoted = "What does <vibe_warning> mean?"
-    copies = [said(f"imported-{n}", text, source="harness") for n, text in enumerate([*written, quoted], 1)]
-    unified(tmp_path, "s", [copies])
-
-    assert [each["authorship"] for each in records(opened(tmp_path), "s")] == ["injected", "injected", "human"]
+    assert [each["class"] for each in records(opened(tmp_path), "s")[1:]] == ["compaction"] * compactions
 
 
 @pytest.mark.parametrize(

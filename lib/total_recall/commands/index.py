@@ -18,15 +18,17 @@ from ..command import (
     hours_option,
     interruptible,
     options,
+    report_option,
     session_argument,
 )
 from ..command import Moment as MomentType
-from ..index import Index, Locked, number_of
+from ..index import Index, Locked
+from ..indexed import number_of
 from ..notices import Unreadable
 from ..output import encoded, lines, write
 from ..record import Record
 from ..report import index_line
-from ..selection import Sessions, Window, rows, selected
+from ..selection import NoSession, Sessions, Window, rows, selected
 from ..shadow import folder
 from ..stores.base import Reference, Store
 
@@ -44,7 +46,7 @@ from ..stores.base import Reference, Store
     click.option("--drop", "dropped", multiple=True, metavar="SESSION", help="Take this session out; repeatable."),
     click.option("--keep-deleted", is_flag=True, help="Keep what is gone from the store."),
     click.option("--wait", type=click.FloatRange(min=0), default=30, help="Seconds to wait for another writer (30)."),
-    click.option("--report", is_flag=True, help="A report for people instead of records."),
+    report_option,
     envelope_option,
 )
 def main(
@@ -73,6 +75,8 @@ def main(
     else:
         chosen = everything
 
+    left: list[str] = []
+
     def done() -> Iterator[Record]:
         for store in stores:
             if store.harness in run.notices.failures:
@@ -84,7 +88,10 @@ def main(
                 continue
             mine = [session for owner, session in chosen if owner is store]
             if dropped:
-                yield from index.drop(store.harness, _indexed(known, store, dropped), wait)
+                leaving = list(_indexed(known, store, index, dropped))
+                if leaving:
+                    left.extend(leaving)
+                    yield from index.drop(store.harness, leaving, wait)
                 continue
             alive = None if keep_deleted else [session.session_id for owner, session in everything if owner is store]
             yield from _refreshed(run, store, index, mine, alive, wait)
@@ -94,6 +101,8 @@ def main(
             write([encoded({**run.facts(), "indexed": list(done())})])
         else:
             write((index_line(row).encode() for row in done()) if report else lines(done()))
+        if dropped and not left:
+            raise Failure(f"no indexed session matching {', '.join(map(repr, dropped))} - see tr-list")
     except Locked as locked:
         raise Failure(f"{locked} - wait for it to end, or raise --wait", LOCKED) from None
     return None
@@ -123,10 +132,12 @@ def _refreshed(
             }
 
 
-def _indexed(known: Sessions, store: Store, names: tuple[str, ...]) -> list[str]:
-    """The ids that these names mean in a store; a session that is gone from it goes by its whole id."""
-    ids = []
+def _indexed(known: Sessions, store: Store, index: Index, names: tuple[str, ...]) -> Iterator[str]:
+    """The indexed ids that these names mean in a store; a session that is gone from it goes by its whole id."""
     for name in names:
-        matching = [s.session_id for owner, s in known.all() if owner is store and name in s.session_id]
-        ids.append(name if name in matching or not matching else matching[0])
-    return ids
+        try:
+            name = known.matching(name, store.harness)[1].session_id
+        except NoSession:
+            pass
+        if number_of(name) in index.sessions():
+            yield name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import click
@@ -21,7 +21,7 @@ from ..command import (
 )
 from ..output import encoded, lines, write
 from ..record import Record
-from ..selection import Sessions, Window, rows, selected
+from ..selection import Sessions, Window, rows, selected, within
 
 
 @executable("tr-list")
@@ -53,12 +53,7 @@ def main(
 ) -> int | None:
     """List sessions, the most recently updated first; with SESSION, just those."""
     known = Sessions(run.stores(harnesses), run.notices)
-    window = Window(since, until, directory, hours)
-    if sessions:
-        chosen = (store.row(session, run.now) for store, session in selected(known, sessions, run.stdin, run.now))
-        found: Iterable[Record] = (row for row in chosen if window.holds(row, run.now))
-    else:
-        found = (row for row, _, _ in rows(known, window, run.now))
+    found = _rows(run, known, sessions, Window(since, until, directory, hours))
     if parent is not None:
         store, session = known.matching(parent)
         below = {child.session_id for child in store.children(session.session_id)}
@@ -73,6 +68,16 @@ def main(
         if held_back := sum(1 for _ in found):
             run.notices.say(f"TRUNCATED: {held_back} more sessions are held back by --limit {limit}")
     return None
+
+
+def _rows(run: Run, known: Sessions, sessions: tuple[str, ...], window: Window) -> Iterator[Record]:
+    if not sessions:
+        yield from (row for row, _, _ in rows(known, window, run.now))
+        return
+    for store, session in selected(known, sessions, run.stdin, run.now):
+        row = store.row(session, run.now)
+        if within(window, row, store, session, run.now):
+            yield row
 
 
 def _fitting(printed: Iterable[bytes], max_bytes: int) -> Iterable[bytes]:

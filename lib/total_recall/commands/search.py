@@ -19,13 +19,14 @@ from ..command import (
     hours_option,
     interruptible,
     options,
+    report_option,
     since_until,
 )
 from ..finding import Asked, Finder
 from ..output import encoded, lines, write
+from ..patterns import BadPattern
 from ..query import BadQuery, Empty
 from ..record import CLASSES, ROLES
-from ..scan import BadPattern
 from ..shadow import folder
 
 _KINDS = click.Choice(CLASSES[:-1])
@@ -60,7 +61,7 @@ _KINDS = click.Choice(CLASSES[:-1])
     click.option("--explain", is_flag=True, help="Add what each score is made of."),
     click.option("--no-refresh", is_flag=True, help="Search the index as it is."),
     click.option("--refresh-seconds", type=click.FloatRange(min=0), default=0, help="Index for at most so long."),
-    click.option("--report", is_flag=True, help="A report for people instead of records."),
+    report_option,
     envelope_option,
 )
 def main(

@@ -73,7 +73,7 @@ class Repeats:
 
     def _find(self, uuid: bytes, ts: str | None, offset: int, file: IO[bytes]) -> bool:
         for place, newest in reversed(self._state["marks"]):
-            if self._searches < _SEARCHES and ts is not None and ts > newest:
+            if place and self._searches < _SEARCHES and ts is not None and ts > newest:
                 self._searches += 1
                 return uuid in uuids(file, place, offset)
         if offset > self._end:

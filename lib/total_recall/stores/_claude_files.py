@@ -18,7 +18,7 @@ from ..notices import Notices, Unreadable
 from ..record import Record
 from ..times import rfc3339
 from ._jsonl import Lines, open_regular, parse
-from .base import Memory, Reference, newest_first, stamp
+from .base import Reference, newest_first
 
 SUFFIX = ".jsonl"
 _DEPTH = 8  # folders below the root
@@ -113,17 +113,13 @@ def is_record(record: Record) -> bool:
     )
 
 
-def head(path: str, memory: Memory) -> Record:
-    """What a transcript's first records say, remembered.
+def head(path: str) -> Record:
+    """What a transcript's first records say.
 
     `session_id` and `version` of the first record of the conversation, `root` (the uuid of the first without a
     parent, which is the same in a fork), `began` (the first time that any record has), and `response` (the id of the
     model's first response; of 1.x only, where nothing else tells a copy).
     """
-    return memory("head", path, stamp(path), lambda _: _head(path))
-
-
-def _head(path: str) -> Record:
     found: Record = {"session_id": None, "version": None, "root": None, "began": None, "response": None}
     lines = Lines(path, Notices(), is_record)
     try:

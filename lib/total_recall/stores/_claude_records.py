@@ -37,6 +37,7 @@ class Reader:
         state.setdefault("newest", "")
         state.setdefault("boundary", None)
         state.setdefault("copied", None)
+        state.setdefault("pieces", 0)
         self.state = state
         self._session = session
         self._agent = session.session_id.startswith("agent-")
@@ -75,6 +76,8 @@ class Reader:
         self._learn(record)
         self._ts = ts
         self._ref = {"path": self._session.path, "offset": offset, "length": length}
+        if self.state["pieces"] > 1:
+            self._ref["piece"] = self.state["pieces"] - 1
         self._part = 0
         self._extras = self._marks(record)
         self._slice = None

@@ -2,14 +2,17 @@
 
 Columns are asked for by name, since their order and number differ between versions and between fresh and upgraded
 databases. Times are milliseconds. Rows are read in pages, each in a look of its own; what a page holds is bounded by
-its bytes, so that memory does not depend on the session.
+its bytes, so that memory does not depend on what a session says, only (a little) on how many messages it has.
 """
 # ruff: noqa: S608 - only constants and names of columns are put into statements, values never
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from ..notices import Notices, Unreadable
@@ -25,7 +28,6 @@ from ._opencode_rows import (
     Session,
     json_object,
     model_name,
-    place,
     reverted,
     seconds,
 )
@@ -34,21 +36,27 @@ from ._sqlite import Database
 _PAGE_BYTES = 2 << 20
 _PAGE_ROWS = 500
 _FIRST_ROWS = 20
+_SCANNED_ROWS = 20_000
 
-# How many ids a part takes. Most rows begin with their type, and those need no parsing.
+# How many ids a part takes, NULL when it is damaged. Most rows begin with their type, and those need no parsing.
 _BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for kind, width in WIDTHS.items())
 _BY_TYPE = " ".join(f"WHEN '{kind}' THEN {width}" for kind, width in WIDTHS.items())
 _WIDTH = f"""CASE substr(p.data, 1, 14) {_BY_START} ELSE
-    CASE WHEN json_valid(CAST(p.data AS TEXT))
-    THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END ELSE 0 END END"""
+    CASE WHEN json_valid(CAST(p.data AS TEXT)) AND json_type(CAST(p.data AS TEXT)) = 'object'
+    THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END END END"""
 _BODY = "CAST(p.data AS BLOB)"
 _LIGHT_BODY = (
     f"""CASE WHEN substr(p.data, 1, 14) IN ('{{"type":"tool"', '{{"type":"file"') THEN NULL ELSE {_BODY} END"""
 )
+_PARTS = f"SELECT p.id, {_WIDTH}, {_BODY}, NULL FROM part p WHERE p.message_id = ? AND p.id > ? ORDER BY p.id"
+_LIGHT_PARTS = _PARTS.replace(f"{_BODY}, NULL", f"{_LIGHT_BODY}, length({_BODY})")
 _FAILED = """CASE WHEN json_valid(CAST(m.data AS TEXT))
     THEN coalesce(json_type(CAST(m.data AS TEXT), '$.error'), 'null') <> 'null' ELSE 0 END"""
+_NEWER = "SELECT id, seq, time_created, type, CAST(data AS BLOB) FROM session_message"
 
 _SESSION = ("id", "parent_id", "directory", "title", "time_created", "time_updated", "time_archived", "model")
+
+Key = tuple[Any, str]  # a message's time and id
 
 
 class Tables:
@@ -60,8 +68,7 @@ class Tables:
 
     def usable(self) -> bool:
         """Whether there is something in it; raises Unreadable when that is not OpenCode's."""
-        sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
-        tables = {name for (name,) in self._all(sql)}
+        tables = {name for (name,) in self._all("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and not {"session", "message", "part"} <= tables:
             raise Unreadable(self.path, "not a database of OpenCode")
         return bool(tables)
@@ -81,7 +88,7 @@ class Tables:
             chosen.append("(time_updated >= ? OR time_updated BETWEEN ? AND 100000000000)")
             values += [int(since * 1000), int(since)]
         rows = self._all(f"SELECT {self._columns(*_SESSION)} FROM session WHERE {' AND '.join(chosen)}", *values)
-        found = [_session(row) for row in rows]
+        found = map(_session, rows)
         return [
             session
             for session in found
@@ -97,84 +104,92 @@ class Tables:
         return _session(rows[0][:-1])._replace(revert=reverted(json_object(raw) if isinstance(raw, bytes) else None))
 
     def batches(self, session_id: str, after: Position | None, *, bodies: bool = True) -> Iterator[Batch]:
-        if self.is_newer(session_id):
+        inside = after is not None and after[2] != END
+        keys = self._keys(session_id, after and after[:2], including=inside)
+        if not keys and self.is_newer(session_id):
             yield from self._newer(session_id, after)
             return
-        while True:
-            at = after
+        start = after[2] if after and inside and keys and keys[0][1] == after[1] else ""
+        index = 0
+        while index < len(keys):
+            here = (keys, index, start)
             try:
-                page = self.database.look(lambda c: self._page(c, session_id, at, bodies))  # noqa: B023
+                page, index, start = self.database.look(lambda c: self._page(c, *here, bodies))  # noqa: B023
             except Unreadable as error:
                 if not _is_damage(error):
                     raise
-                yield from self._salvaged(session_id, after)
+                yield from self._salvaged(session_id, *here)
                 return
-            if not page:
-                return
+            if bodies:
+                self.database.rest()
             yield from page
-            message, parts, last = page[-1]
-            after = (message.at, message.id, END if last else parts[-1].id)
 
-    def _page(self, c: sqlite3.Connection, session_id: str, after: Position | None, bodies: bool) -> list[Batch]:
-        """The next batches, about as much as a page holds."""
-        page: list[Batch] = []
-        room = _PAGE_BYTES
-        inside = after is not None and after[2] != END
-        for message in self._messages(c, session_id, after and after[:2], "ASC", including=inside):
-            start = after[2] if after and inside and message.id == after[1] else ""
-            body = _LIGHT_BODY if not bodies and not message.growing else _BODY
-            room -= len(message.raw)
-            parts, used, last = _parts(c, message.id, start, body, room)
-            room -= used
-            page.append(Batch(message, parts, last))
-            if room <= 0 or len(page) == _PAGE_ROWS:
-                break
-        return page
+    def _page(
+        self, c: sqlite3.Connection, keys: Sequence[Key], index: int, start: str, bodies: bool
+    ) -> tuple[list[Batch], int, str]:
+        """The next batches, about as much as a page holds, and where the next page begins."""
+        page, room = list[Batch](), _PAGE_BYTES
+        while index < len(keys) and room > 0 and len(page) < _PAGE_ROWS:
+            id = keys[index][1]
+            row = c.execute(self._one_message, (id,)).fetchone()
+            if row is not None:
+                message = _message(row)
+                room -= len(message.raw)
+                parts, used, last = _parts(c, id, start, room, light=not bodies and not message.growing)
+                room -= used
+                page.append(Batch(message, parts, last))
+                if not last:
+                    return page, index, parts[-1].id
+            index, start = index + 1, ""
+        return page, index, ""
 
-    def _salvaged(self, session_id: str, after: Position | None) -> Iterator[Batch]:
+    def _salvaged(self, session_id: str, keys: Sequence[Key], index: int, start: str) -> Iterator[Batch]:
         """What can still be had of a damaged file: each row asked for by itself, an empty one for what is lost."""
-        for at, id in self.order(session_id):
-            if after is not None and place(at, id) < place(*after[:2]):
-                continue
-            start = after[2] if after is not None and id == after[1] else ""
-            if start == END:
-                continue
+        for at, id in keys[index:]:
             message = _or_none(lambda: self.message(session_id, id)) or _message((id, at, b""))  # noqa: B023
             sql = "SELECT id FROM part WHERE message_id = ? AND id > ? ORDER BY id"
             ids = _or_none(lambda: self._all(sql, id, start)) or []  # noqa: B023
             refs = [{"table": "part", "id": part_id} for (part_id,) in ids]
             found = [(_or_none(lambda: self.part(ref)) or (None, None))[1] for ref in refs]  # noqa: B023
-            parts = [part or Part(ref["id"], 0, 0, b"", ref) for part, ref in zip(found, refs, strict=True)]
+            parts = [
+                part or Part(ref["id"], 0, 0, b"", ref, damaged=True) for part, ref in zip(found, refs, strict=True)
+            ]
             yield Batch(message, parts, True)
+            start = ""
 
     def messages(self, session_id: str, at: Any, id: str, *, backwards: bool = False) -> Iterator[Message]:
-        after = None if at is None else (at, id)
-        order = "DESC" if backwards else "ASC"
-        rows = _FIRST_ROWS
-        while True:
-            here, limit = after, rows
-            page = self.database.look(
-                lambda c: _bounded(self._messages(c, session_id, here, order), limit)  # noqa: B023
-            )
-            if not page:
-                return
-            yield from page
-            after, rows = (page[-1].at, page[-1].id), _PAGE_ROWS
+        keys = self._keys(session_id, None if at is None else (at, id), backwards=backwards)
+        index, rows = 0, _FIRST_ROWS
+        while index < len(keys):
+            here = keys[index : index + rows]
+            page = self.database.look(lambda c: self._messages(c, here))  # noqa: B023
+            yield from (message for message in page if message is not None)
+            index, rows = index + len(page), _PAGE_ROWS
+
+    def _messages(self, c: sqlite3.Connection, keys: Iterable[Key]) -> list[Message | None]:
+        """The messages of some keys, as many as a page holds; None for one that is gone."""
+        page, room = list[Message | None](), _PAGE_BYTES
+        for _, id in keys:
+            row = c.execute(self._one_message, (id,)).fetchone()
+            page.append(None if row is None else _message(row))
+            room -= 0 if row is None else len(row[2] or b"")
+            if room <= 0:
+                break
+        return page
 
     def message(self, session_id: str, message_id: str) -> Message | None:
-        sql = f"SELECT id, {self._at}, CAST(data AS BLOB) FROM message WHERE id = ? AND session_id = ?"
-        rows = self._all(sql, message_id, session_id)
+        rows = self._all(f"{self._one_message} AND session_id = ?", message_id, session_id)
         return _message(rows[0]) if rows else None
 
     def parts(self, message_id: str) -> list[Part]:
-        return self.database.look(lambda c: _parts(c, message_id, "", _BODY, None)[0])
+        return self.database.look(lambda c: _parts(c, message_id, "", sys.maxsize)[0])
 
     def part(self, ref: Record) -> tuple[Message, Part | None] | None:
         table, id = ref.get("table"), str(ref.get("id"))
         if table == v2.TABLE:
             batch = next((v2.batch(*row) for row in self._all(f"{_NEWER} WHERE id = ?", id)), None)
             return None if batch is None else (batch.message, batch.parts[0])
-        sql = f"SELECT m.id, m.{self._at}, CAST(m.data AS BLOB) FROM message m WHERE m.id = ?"
+        sql = self._one_message
         if table == "part":
             sql = f"""SELECT m.id, m.{self._at}, CAST(m.data AS BLOB), p.id, {_WIDTH}, {_BODY}
                 FROM part p JOIN message m ON m.id = p.message_id WHERE p.id = ?"""
@@ -208,8 +223,8 @@ class Tables:
         named = {"s": session_id, "t": position[0], "m": position[1], "p": position[2]}
         return int(self.database.look(lambda c: c.execute(f"SELECT {sum}", named).fetchone()[0]))
 
-    def order(self, session_id: str) -> list[tuple[Any, str]]:
-        return self._all(f"SELECT {self._at}, id FROM message WHERE session_id = ? ORDER BY 1, 2", session_id)
+    def order(self, session_id: str) -> list[Key]:
+        return self._keys(session_id, None)
 
     def heads(self, directory: str) -> dict[str, Any]:
         first = f"SELECT {self._at} FROM message WHERE session_id = s.id ORDER BY {self._at}, id LIMIT 1"
@@ -225,24 +240,42 @@ class Tables:
         The session's own time is touched when a turn begins and ends, not while it runs: so the number of parts and
         the last message with its parts, which change in place, belong to it.
         """
-        session, message, part = (
-            "time_updated" if "time_updated" in self.database.columns(table) else "NULL"
-            for table in ("session", "message", "part")
-        )
+        times = {}
+        for table, of in (("session", "s."), ("message", "m."), ("part", ""), (v2.TABLE, "")):
+            known = "time_updated" in self.database.columns(table)
+            times[table] = f"{of}time_updated" if known else "NULL"
         newer = "NULL"
-        if self.database.columns(v2.TABLE):
-            newer = "(SELECT max(time_updated) FROM session_message WHERE session_id = s.id)"
-        sql = f"""SELECT s.{session}, (SELECT count(*) FROM part WHERE session_id = s.id), m.id, m.{message},
-                (SELECT max({part}) FROM part WHERE message_id = m.id), {newer}
+        if times[v2.TABLE] != "NULL":
+            newer = f"(SELECT max(time_updated) FROM {v2.TABLE} WHERE session_id = s.id)"
+        sql = f"""SELECT {times["session"]}, (SELECT count(*) FROM part WHERE session_id = s.id), m.id,
+                {times["message"]}, (SELECT max({times["part"]}) FROM part WHERE message_id = m.id), {newer}
             FROM session s LEFT JOIN message m ON m.id =
                 (SELECT id FROM message WHERE session_id = s.id ORDER BY {self._at} DESC, id DESC LIMIT 1)
-            WHERE s.id = ?""".replace("s.NULL", "NULL").replace("m.NULL", "NULL")
+            WHERE s.id = ?"""
         ids = list(session_ids)
 
         def ask(c: sqlite3.Connection) -> dict[str, tuple[Any, ...]]:
             return {id: tuple(row) for id in ids if (row := c.execute(sql, (id,)).fetchone())}
 
         return self.database.look(ask)
+
+    def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
+        """The sessions with a row in which one of `words` may stand, in any case; None when only reading tells."""
+        pieces = [_plain_piece(word) for word in words]
+        if None in pieces:
+            return None
+        found: set[str] = set()
+        for table in ("part", "message", v2.TABLE):
+            if not self.database.columns(table):
+                continue
+            # Two characters beyond ASCII are, in lower case, an ASCII letter.
+            wanted = " OR ".join(["data LIKE ? ESCAPE '\\'"] * len(pieces) + ["instr(data, ?)"] * 2)
+            sql = f"SELECT DISTINCT session_id FROM {table} WHERE rowid BETWEEN ? AND ? AND ({wanted})"
+            values = (*(f"%{piece}%" for piece in pieces), "\u212a", "\u0130")
+            last = self._all(f"SELECT max(rowid) FROM {table}")[0][0] or 0
+            for first in range(0, last + 1, _SCANNED_ROWS):
+                found.update(str(id) for (id,) in self._all(sql, first, first + _SCANNED_ROWS - 1, *values))
+        return frozenset(found)
 
     def is_newer(self, session_id: str) -> bool:
         """Whether the session has been written in the newer form, without rows in message and part."""
@@ -254,32 +287,29 @@ class Tables:
 
     def _newer(self, session_id: str, after: Position | None) -> Iterator[Batch]:
         seq = None if after is None else after[0]
-        while rows := self._all(
-            f"{_NEWER} WHERE session_id = ? AND (? IS NULL OR seq > ?) ORDER BY seq LIMIT 50", session_id, seq, seq
-        ):
-            for row in rows:
-                yield v2.batch(*row)
+        sql = f"{_NEWER} WHERE session_id = ? AND (? IS NULL OR seq > ?) ORDER BY seq LIMIT {_FIRST_ROWS}"
+        while rows := self._all(sql, session_id, seq, seq):
+            yield from (v2.batch(*row) for row in rows)
             seq = rows[-1][1]
 
-    def _messages(
-        self,
-        c: sqlite3.Connection,
-        session_id: str,
-        place: tuple[Any, str] | None,
-        order: str,
-        *,
-        including: bool = False,
-    ) -> Iterator[Message]:
-        beyond = {"ASC": ">", "DESC": "<"}[order] + ("=" if including else "")
+    def _keys(
+        self, session_id: str, place: Key | None, *, including: bool = False, backwards: bool = False
+    ) -> list[Key]:
+        """The messages of a session after (or before) a place in their order; where an index has it, no row is read."""
+        beyond = ("<" if backwards else ">") + ("=" if including else "")
         bound = f"AND ({self._at}, id) {beyond} (?, ?)" if place else ""
-        sql = f"""SELECT id, {self._at}, CAST(data AS BLOB) FROM message
-            WHERE session_id = ? {bound} ORDER BY {self._at} {order}, id {order}"""
-        return map(_message, c.execute(sql, (session_id, *(place or ()))))
+        order = "DESC" if backwards else "ASC"
+        sql = f"SELECT {self._at}, id FROM message WHERE session_id = ? {bound} ORDER BY 1 {order}, 2 {order}"
+        return self._all(sql, session_id, *(place or ()))
 
-    @property
+    @cached_property
     def _at(self) -> str:
-        """The column that orders messages; without it they go by their ids alone."""
+        """What orders messages; without the column they go by their ids alone."""
         return "time_created" if "time_created" in self.database.columns("message") else "rowid * 0"
+
+    @cached_property
+    def _one_message(self) -> str:
+        return f"SELECT id, {self._at}, CAST(data AS BLOB) FROM message WHERE id = ?"
 
     def _columns(self, *names: str) -> str:
         known = self.database.columns("session")
@@ -287,9 +317,6 @@ class Tables:
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
         return self.database.look(lambda c: c.execute(sql, values).fetchall())
-
-
-_NEWER = "SELECT id, seq, time_created, type, CAST(data AS BLOB) FROM session_message"
 
 
 def _session(row: tuple[Any, ...]) -> Session:
@@ -302,7 +329,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         created=seconds(created),
         updated=seconds(updated),
         archived=bool(archived),
-        model=model_name(json_object(model.encode()) if isinstance(model, str) else None),
+        model=model_name(json_object(model.encode()) or {}) if isinstance(model, str) else None,
     )
 
 
@@ -314,36 +341,33 @@ def _name(value: Any) -> str | None:
 
 def _message(row: tuple[Any, ...]) -> Message:
     id, at, raw = row
-    return Message(str(id), at, raw or b"", {"table": "message", "id": str(id)})
+    return Message(id, at, raw or b"", {"table": "message", "id": id})
 
 
-def _part(id: Any, width: int, raw: bytes | None, size: int | None = None) -> Part:
-    return Part(str(id), width, len(raw or b"") if size is None else size, raw, {"table": "part", "id": str(id)})
-
-
-def _bounded(messages: Iterable[Message], rows: int) -> list[Message]:
-    page, room = list[Message](), _PAGE_BYTES
-    for message in messages:
-        page.append(message)
-        room -= len(message.raw)
-        if room <= 0 or len(page) == rows:
-            break
-    return page
+def _part(id: str, width: int | None, raw: bytes | None, size: int | None = None) -> Part:
+    ref = {"table": "part", "id": id}
+    return Part(id, width or 0, len(raw or b"") if size is None else size, raw, ref, width is None)
 
 
 def _parts(
-    c: sqlite3.Connection, message_id: str, after: str, body: str, room: int | None
+    c: sqlite3.Connection, message_id: str, after: str, room: int, *, light: bool = False
 ) -> tuple[list[Part], int, bool]:
     """Parts of a message after one of them, until `room` bytes are used; those bytes; whether these were all."""
-    sql = f"""SELECT p.id, {_WIDTH}, {body}, length(CAST(p.data AS BLOB)) FROM part p
-        WHERE p.message_id = ? AND p.id > ? ORDER BY p.id"""
     parts, used = list[Part](), 0
-    for id, width, raw, size in c.execute(sql, (message_id, after)):
-        if parts and room is not None and used >= room:
+    for id, width, raw, size in c.execute(_LIGHT_PARTS if light else _PARTS, (message_id, after)):
+        if used >= room and parts:
             return parts, used, False
         parts.append(_part(id, width, raw, size))
         used += len(raw or b"")
     return parts, used, True
+
+
+def _plain_piece(word: str) -> str | None:
+    """The longest piece of a word that stands in JSON as it is, as a pattern for LIKE."""
+    pieces = re.findall(r"[A-Za-z0-9_]+", word)
+    if pieces:
+        return max(pieces, key=len).replace("_", "\\_")
+    return word if word.isalnum() and word == word.swapcase() else None
 
 
 def _is_damage(error: Unreadable) -> bool:

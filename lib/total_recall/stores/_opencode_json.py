@@ -84,7 +84,7 @@ class Tree:
             created=seconds(time.get("created")),
             updated=seconds(time.get("updated")),
             archived=bool(time.get("archived")),
-            model=model_name(value.get("model")),
+            model=model_name(mapping(value.get("model"))),
             file=file,
             revert=reverted(value.get("revert")),
         )
@@ -201,7 +201,7 @@ class Tree:
         except FileNotFoundError:
             return None
         if at is None:
-            created = mapping(mapping(message.data).get("time")).get("created")
+            created = mapping(message.fields.get("time")).get("created")
             message.at = created if isinstance(created, (int, float)) else 0
         return message
 
@@ -211,8 +211,10 @@ class Tree:
             raw = self._content(file)
         except FileNotFoundError:
             return None
-        kind = str(mapping(json_object(raw)).get("type"))
-        return Part(id, WIDTHS.get(kind, 0), len(raw), None if light and kind in _LIGHT else raw, {"path": file})
+        value = json_object(raw)
+        kind = str(mapping(value).get("type"))
+        body = None if light and kind in _LIGHT else raw
+        return Part(id, WIDTHS.get(kind, 0), len(raw), body, {"path": file}, damaged=value is None)
 
     def _content(self, file: str) -> bytes:
         """What a file holds; nothing, and a notice, when it cannot be read."""

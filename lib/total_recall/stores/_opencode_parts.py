@@ -10,7 +10,7 @@ import orjson
 from ..record import Record, attachment, base64_size, message, one_line, tool_call
 from ..times import rfc3339
 from . import _opencode_v2 as v2
-from ._opencode_rows import WIDTHS, Message, Part, mapping, string
+from ._opencode_rows import WIDTHS, Message, Part, json_object, mapping, string
 from .tools import call_class, kind_of, result_class
 
 HARNESS = "opencode"
@@ -44,11 +44,15 @@ class Context:
 
     def record(self, number: int, role: str, ts: str | None, ref: Record, content: str = "", **known: Any) -> Record:
         """A record of this message; the first one carries the message's tokens."""
-        extras: Record = {"replayed": self.replayed, "branch": self.branch}
+        extras: Record = {}
+        if self.replayed:
+            extras["replayed"] = True
+        if self.branch:
+            extras["branch"] = self.branch
         if role == "assistant":
             extras.update(model=self.message.model, agent=self.message.agent, usage=self.usage)
             self.usage = None
-        return message(HARNESS, self.session_id, number, role, ts, content, ref=ref, **{**extras, **known})
+        return message(HARNESS, self.session_id, number, role, ts, content, ref=ref, **extras, **known)
 
 
 def records(part: Part, value: dict[str, Any], context: Context, number: int, *, settled: bool = False) -> list[Record]:
@@ -71,27 +75,30 @@ def failure(error: Any, context: Context, number: int, ref: Record) -> Record:
     said = string(data.get("message")) or string(what.get("message"))
     name = string(what.get("name")) or string(what.get("type"))
     content = ": ".join(word for word in (name, said) if word) or text_of(error)
-    ts = rfc3339(mapping(mapping(context.message.data).get("time")).get("completed")) or context.message.ts
+    ts = rfc3339(mapping(context.message.fields.get("time")).get("completed")) or context.message.ts
     return context.record(number, "system", ts, ref, content, authorship="injected", is_error=True)
 
 
-def line(part: Part, value: dict[str, Any] | None, message: Message) -> bytes:
-    """The part as one line of JSON, its id, its message's and the role put first."""
+def line(part: Part, message: Message) -> bytes:
+    """The part as one line of JSON: its id, its message's and the role, then what is stored, as it is stored."""
     raw = part.raw or b""
     head: Record = {"id": part.id, "message_id": message.id, "role": message.role}
-    if value is None:
+    try:
+        value, sound = orjson.loads(raw), True
+    except ValueError:
+        value, sound = json_object(raw), False
+    if not isinstance(value, dict):
         return orjson.dumps({**head, "data": raw.decode("utf-8", "replace")})
-    if head.keys() & value.keys() or b"\n" in raw or not raw.startswith(b'{"'):
-        rest = {key: item for key, item in value.items() if key not in ("id", "messageID", *head)}
-        return orjson.dumps({**head, **rest})
-    return orjson.dumps(head)[:-1] + b"," + raw[1:]
+    if sound and raw.startswith(b'{"') and b"\n" not in raw and not head.keys() & value.keys():
+        return orjson.dumps(head)[:-1] + b"," + raw[1:]
+    return orjson.dumps(head | {key: item for key, item in value.items() if key not in ("messageID", *head)})
 
 
 def message_line(message: Message) -> bytes:
     """A message's own JSON as one line, its id put first."""
-    if message.data is None:
+    if message.damaged:
         return orjson.dumps({"id": message.id, "data": message.raw.decode("utf-8", "replace")})
-    return orjson.dumps({"id": message.id, **message.data})
+    return orjson.dumps({"id": message.id, **message.fields})
 
 
 def text_of(value: Any) -> str:

@@ -66,9 +66,8 @@ def seconds(value: Any) -> float:
     return epoch(value) or 0.0
 
 
-def model_name(value: Any) -> str | None:
-    """`provider/model` of a session's or message's model, in any of the spellings that were in use."""
-    model = mapping(value)
+def model_name(model: dict[str, Any]) -> str | None:
+    """`provider/model` of a session's or message's model, in either of the spellings that are in use."""
     name = string(model.get("modelID")) or string(model.get("id"))
     provider = string(model.get("providerID"))
     return f"{provider}/{name}" if name and provider else name
@@ -82,65 +81,63 @@ def reverted(value: Any) -> tuple[str, str | None] | None:
 
 
 class Message:
-    """One message, with what its parts take from it; `at` is its place in time, as stored."""
+    """One message, with what its parts take from it.
 
-    __slots__ = ("agent", "at", "data", "id", "model", "raw", "ref", "role", "ts")
+    `at` is its place in time, as stored; `fields` are those of its JSON, none when it is damaged. `error` says why it
+    failed. `growing` is whether the model may still be at work on it, as far as the store tells: it stays so when the
+    program was killed.
+    """
 
-    def __init__(self, id: str, at: Any, raw: bytes, ref: Record, data: dict[str, Any] | None = None) -> None:
+    __slots__ = ("agent", "at", "damaged", "error", "fields", "growing", "id", "model", "raw", "ref", "role", "ts")
+
+    def __init__(self, id: str, at: Any, raw: bytes, ref: Record, fields: dict[str, Any] | None = None) -> None:
+        found = json_object(raw) if fields is None else fields
         self.id = id
         self.at = at
         self.raw = raw
         self.ref = ref
-        self.data = json_object(raw) if data is None else data
-        data = mapping(self.data)
-        self.role = data.get("role")
-        self.ts = rfc3339(mapping(data.get("time")).get("created")) or rfc3339(at)
+        self.damaged = found is None
+        self.fields = fields = found or {}
+        time = mapping(fields.get("time"))
+        self.role = fields.get("role")
+        self.ts = rfc3339(time.get("created")) or rfc3339(at)
+        self.error = fields.get("error")
         self.agent = self.model = None
+        self.growing = False
         if self.role == "assistant":
-            self.agent = string(data.get("agent")) or string(data.get("mode"))
-            self.model = model_name(data)
-
-    @property
-    def error(self) -> Any:
-        """Why the message failed; None if it did not."""
-        return mapping(self.data).get("error")
+            self.agent = string(fields.get("agent")) or string(fields.get("mode"))
+            self.model = model_name(fields)
+            self.growing = self.error is None and not time.get("completed")
 
     @property
     def parent(self) -> str | None:
         """The prompt that a step of the model belongs to."""
-        return string(mapping(self.data).get("parentID"))
-
-    @property
-    def growing(self) -> bool:
-        """Whether the model may still be at work on it, as far as the store tells: a killed program's stay so."""
-        return (
-            self.role == "assistant"
-            and self.error is None
-            and not mapping(mapping(self.data).get("time")).get("completed")
-        )
+        return string(self.fields.get("parentID"))
 
     @property
     def summarises(self) -> bool:
         """Whether it is the model's answer to a compaction."""
-        return self.role == "assistant" and mapping(self.data).get("summary") is True
+        return self.role == "assistant" and self.fields.get("summary") is True
 
     @property
     def summary_done(self) -> bool:
         """Whether it is a compaction's summary that was finished."""
-        return self.summarises and self.error is None and bool(mapping(self.data).get("finish"))
+        return self.summarises and self.error is None and bool(self.fields.get("finish"))
 
     def usage(self) -> Record | None:
         """Its tokens, None when none were counted."""
-        tokens = mapping(mapping(self.data).get("tokens"))
+        tokens = mapping(self.fields.get("tokens"))
         cache = mapping(tokens.get("cache"))
-        counts = {
+        usage = {
             "input": tokens.get("input"),
             "output": tokens.get("output"),
             "cache_read": cache.get("read"),
             "cache_write": cache.get("write"),
             "reasoning": tokens.get("reasoning"),
         }
-        usage = {key: n if isinstance(n, (int, float)) else 0 for key, n in counts.items()}
+        for key, count in usage.items():
+            if not isinstance(count, (int, float)):
+                usage[key] = 0
         return usage if any(usage.values()) else None
 
 
@@ -158,6 +155,7 @@ class Part(NamedTuple):
     size: int
     raw: bytes | None
     ref: Record
+    damaged: bool = False
 
 
 class Batch(NamedTuple):

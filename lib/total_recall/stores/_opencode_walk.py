@@ -36,10 +36,21 @@ def fresh_state() -> State:
     """The state of a walk at the beginning of a session.
 
     `offset` counts the bytes of message and part data, `parts` the parts, `after` is the position reached, `open`
-    the parts that were not complete as [ref, first id, records given], `used` the message whose tokens were given,
-    `copied` the place of the last message that a fork took from another session.
+    the parts that were not complete as [ref, first id, records given], `growing` the steps that were at work as
+    [message, last part], `used` the message whose tokens were given, `copied` the place of the last message that a
+    fork took from another session.
     """
-    return {"id": 0, "offset": 0, "parts": 0, "after": None, "open": [], "used": None, "copied": None, "about": {}}
+    return {
+        "id": 0,
+        "offset": 0,
+        "parts": 0,
+        "after": None,
+        "open": [],
+        "growing": [],
+        "used": None,
+        "copied": None,
+        "about": {},
+    }
 
 
 class Walk:
@@ -106,7 +117,7 @@ class Walk:
         return None
 
     def _late(self) -> Iterator[Entry]:
-        """What has become of the parts that were not complete when the walk passed them."""
+        """What has become of the parts that were not complete, and of the steps that went on behind a later prompt."""
         waiting = self._state["open"]
         for _ in range(len(waiting)):
             ref, number, given = waiting.pop(0)
@@ -114,26 +125,66 @@ class Walk:
             if found is None or found[1] is None:
                 continue
             message, part = found[0], found[1]
-            context = self._context(message)
+            context = self._late_context(message)
             made, value = self._records(part, context, number)
-            if self._incomplete(message, part, value, made):
+            if len(made) < part.width and self._may_go_on(part, value, message):
                 waiting.append([ref, number, len(made)])
             if made[given:]:
-                self._state["used"] = message.id
+                if self._is_last(message):
+                    self._state["used"] = message.id
                 yield self._made(part, context, value, made[given:])
+        yield from self._grown()
+
+    def _grown(self) -> Iterator[Entry]:
+        state = self._state
+        here = {key: state[key] for key in ("after", "used")}
+        for _ in range(len(state["growing"])):
+            message_id, last = state["growing"].pop(0)
+            message = self._source.message(self._session.id, message_id)
+            if message is None or self._is_last(message):
+                continue  # gone, or the walk goes on with it
+            context = self._late_context(message)
+            seen = [message_id, last]
+            state["growing"].append(seen)
+            for part in self._source.parts(message_id):
+                if part.id > last:
+                    entry = self._entry(part, context)
+                    seen[1] = part.id
+                    state.update(here)
+                    yield entry
+            if not message.growing:
+                state["growing"].remove(seen)
+                if message.error is not None:
+                    entry = self._message_entry(message, context)
+                    state.update(here)
+                    yield entry
+
+    def _late_context(self, message: Message) -> Context:
+        context = self._context(message)
+        if not self._is_last(message):
+            context.usage = None  # the walk has passed the message, and with it the place for its tokens
+        return context
+
+    def _is_last(self, message: Message) -> bool:
+        """Whether a message is the one at which the walk stands."""
+        return bool(self._state["after"]) and self._state["after"][1] == message.id
 
     def _batch(self, batch: Batch) -> Iterator[Entry]:
         message, state = batch.message, self._state
         context = self._context(message)
-        begun = state["after"] is not None and state["after"][1] == message.id
+        begun = self._is_last(message)
         if not begun:
             state["offset"] += len(message.raw)
+            if message.damaged:
+                self._damaged.append(message.id)
             if message.role == "user" and state.pop("overflow", None) and self._is_replay(message):
                 state["replays"] = message.id
         if state.get("replays") == message.id:
             context.replayed = True
         for part in batch.parts:
             yield self._entry(part, context)
+        if batch.last and message.growing:
+            state["growing"].append([message.id, state["after"][2] if self._is_last(message) else ""])
         if batch.last and message.error is not None:
             yield self._message_entry(message, context)
         elif batch.last and not batch.parts and not begun:
@@ -142,18 +193,29 @@ class Walk:
 
     def _entry(self, part: Part, context: Context) -> Entry:
         message, state = context.message, self._state
-        number = state["id"] + 1
-        made, value = self._records(part, context, number)
-        if value is None:
+        if part.width:
+            entry = self._told(part, context)
+        else:
+            entry = Entry(partial(line, part, message), message.ts, None, None, message.id)
+        if part.damaged:
             self._damaged.append(part.id)
-        if made:
-            state["used"] = message.id
-        if self._incomplete(message, part, value, made):
-            state["open"].append([part.ref, number, len(made)])
         state["id"] += part.width
         state["offset"] += part.size
         state["parts"] += 1
         state["after"] = [message.at, message.id, part.id]
+        return entry
+
+    def _told(self, part: Part, context: Context) -> Entry:
+        """The entry of a part that may hold records, numbered from the next id on."""
+        message, state = context.message, self._state
+        number = state["id"] + 1
+        made, value = self._records(part, context, number)
+        if value is None and not part.damaged:
+            self._damaged.append(part.id)
+        if made:
+            state["used"] = message.id
+        if len(made) < part.width and self._may_go_on(part, value, message):
+            state["open"].append([part.ref, number, len(made)])
         return self._made(part, context, value, made)
 
     def _records(self, part: Part, context: Context, number: int) -> tuple[list[Record], dict[str, Any] | None]:
@@ -165,13 +227,14 @@ class Walk:
             context.summary = self._summary(context.message)
             if value.get("overflow") is True:
                 self._state["overflow"] = True
-        context.branch = "abandoned" if self._is_hidden(context.message, part.id) else None
+        if self._hidden is not None:
+            context.branch = "abandoned" if self._is_hidden(context.message, part.id) else None
         return records(part, value, context, number, settled=self._settled), value
 
     def _made(self, part: Part, context: Context, value: dict[str, Any] | None, made: list[Record]) -> Entry:
         message = context.message
         return Entry(
-            partial(line, part, value, message),
+            partial(line, part, message),
             made[0]["ts"] if made else message.ts,
             made,
             _raw_type(value, message),
@@ -182,8 +245,6 @@ class Walk:
     def _message_entry(self, message: Message, context: Context) -> Entry:
         """The message's own row: it failed, or has no parts."""
         state, made = self._state, []
-        if message.data is None:
-            self._damaged.append(message.id)
         if message.error is not None:
             state["id"] += 1
             state["after"] = [message.at, message.id, END]
@@ -204,15 +265,15 @@ class Walk:
                 context.told, context.usage = True, None
         return context
 
-    def _incomplete(self, message: Message, part: Part, value: dict[str, Any] | None, made: list[Record]) -> bool:
-        """Whether a part may yet give more records than it did."""
-        if value is None or len(made) >= part.width or part.ref.get("table") == v2.TABLE:
+    def _may_go_on(self, part: Part, value: dict[str, Any] | None, message: Message) -> bool:
+        """Whether a part that has given fewer records than it has ids for may yet give them."""
+        if value is None or part.ref.get("table") == v2.TABLE:
             return False
         return message.growing or value.get("type") == "compaction"
 
     def _answers_own_command(self, message: Message) -> bool:
         """Whether a step was no step of the model's, but a person's `!` command: those have no `finish`."""
-        if message.parent is None or message.error is not None or message.growing or (message.data or {}).get("finish"):
+        if message.parent is None or message.error is not None or message.growing or message.fields.get("finish"):
             return False
         if self._own_command[0] != message.parent:
             parts = self._source.parts(message.parent)
@@ -282,7 +343,7 @@ def compaction_part(source: Source, message_id: str) -> dict[str, Any] | None:
 
 
 def _raw_type(value: dict[str, Any] | None, message: Message) -> str | None:
-    kind = (value or {}).get("type")
+    kind = None if value is None else value.get("type")
     if kind in ("text", "file") and message.role in ("user", "assistant"):
         return str(message.role)
     return "thinking" if kind == "reasoning" else None

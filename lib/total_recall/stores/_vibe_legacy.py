@@ -89,12 +89,14 @@ def _first_message(path: str) -> Any:
     """The first line of a file, parsed, read in small steps; None when there is none."""
     try:
         with open_regular(path) as source:
-            text = b""
-            while b"\n" not in text and (more := source.raw.read(1 << 16)):  # type: ignore[attr-defined]
-                text += more
+            pieces: list[bytes] = []
+            while piece := source.raw.read(1 << 16):  # type: ignore[attr-defined]
+                pieces.append(piece.partition(b"\n")[0])
+                if b"\n" in piece:
+                    break
     except (OSError, Unreadable):
         return None
-    line = text.partition(b"\n")[0]
+    line = b"".join(pieces)
     try:
         return orjson.loads(line)
     except ValueError:
@@ -290,8 +292,8 @@ class Folder:
             tool_name=name,
             is_error=_failed(text, result, kind),
             kind=tools.result_class(HARNESS, name, own),
-            tool_result=encodable(result.get("output")) if kind in ("todo", "question") else None,
             **common,
+            tool_result=encodable(result.get("output")) if kind in ("todo", "question") else None,
         )
 
 

@@ -157,13 +157,10 @@ class _Journal:
         self.removed: set[str] = set()
         self.appended: list[tuple[str, dict[str, Any]]] = []
 
-    def read(self, path: str, notices: Notices, sequence: int, whole: bool) -> None:
+    def read(self, path: str, notices: Notices, whole: bool) -> None:
         """Apply one segment. A blank line stands between its records; the last may be torn."""
         for _, _, value in Lines(path, notices, lambda value: "payload" in value and "type" in value, whole=whole):
-            number = value.get("sequence") if value is not None else None
-            if value is None or (isinstance(number, int) and number <= sequence):
-                continue
-            for change in changes(value):
+            for change in changes(value) if value is not None else ():
                 self._apply(change, path)
 
     def _apply(self, change: dict[str, Any], path: str) -> None:
@@ -213,7 +210,7 @@ class Transcript:
         self._journal = _Journal()
         for path in segments(folder, sequence):
             try:
-                self._journal.read(path, notices, sequence, whole)
+                self._journal.read(path, notices, whole)
             except FileNotFoundError:
                 pass  # its generation was replaced meanwhile
         self._pieces: list[tuple[str, str]] = []

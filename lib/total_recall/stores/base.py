@@ -153,7 +153,9 @@ class Store:
         self.root = place.root
         self.notices = notices
         self.remember = remember or Memory()
+        self.derived: Callable[[Record], Record] | None = None  # what the shadow folder adds to a row
         self._children: dict[str, list[Reference]] | None = None
+        self._now = (0.0, "9")  # a moment, and how it is written
 
     # -- what an adapter provides ------------------------------------------------------------------------------
 
@@ -208,6 +210,11 @@ class Store:
         """
         return dict(facts["about"])
 
+    def directories(self, session: Reference) -> list[str]:
+        """Every working directory that the session's records name, where it was moved; the row has the first."""
+        found = self.facts(session)["about"].get("directories")
+        return found if isinstance(found, list) else []
+
     def text_files(self, session: Reference) -> tuple[str, ...]:
         """The files in which every word of the session's texts stands as it is; none when that is not sure.
 
@@ -215,11 +222,15 @@ class Store:
         """
         return ()
 
+    def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
+        """The ids of the sessions in which any of `words` may stand, in any case; None when only reading tells."""
+        return None
+
     def history(self, session: Reference) -> Iterator[Record]:
         """The records that the session inherits by reference, oldest first; most harnesses copy instead."""
         return iter(())
 
-    def abandoned(self, session: Reference) -> list[list[int]]:
+    def abandoned(self, session: Reference) -> Sequence[Sequence[int]]:
         """The ranges `[first id, last id]` of records on branches that a rewind left behind; one pass."""
         return []
 
@@ -268,17 +279,25 @@ class Store:
         def read(kept: Kept | None) -> Record:
             before = kept[1] if kept and self.continues(session, kept[1]) else None
             tally = Tally(before, self._bookmarks(session) if before else [])
-            for entry in self.entries(session, tally.state, whole=True):
+            for entry in self.skimmed(session, tally.state):
                 tally.add(entry)
             facts = tally.facts()
             facts["fingerprint"] = self.fingerprint(session, tally.state)
-            self.remember.put("bookmarks", session.path, "", tally.bookmarks)
+            self.remember.put("bookmarks", self.memory_key(session), "", tally.bookmarks)
             return facts
 
-        return self.remember("facts", session.path, self.signature(session), read)
+        return self.remember("facts", self.memory_key(session), self.signature(session), read)
+
+    def memory_key(self, session: Reference) -> str:
+        """What the session's facts are kept under: its path, unless many sessions share one."""
+        return session.path
+
+    def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
+        """The walk as counting needs it: what is only for reading may be left out of the records."""
+        return self.entries(session, state, whole=True)
 
     def _bookmarks(self, session: Reference) -> list[tuple[int, str]]:
-        kept = self.remember.get("bookmarks", session.path)
+        kept = self.remember.get("bookmarks", self.memory_key(session))
         return kept[1] if kept else []
 
     def fingerprint(self, session: Reference, state: State) -> list[int] | None:
@@ -295,11 +314,15 @@ class Store:
     def children(self, session_id: str) -> list[Reference]:
         """The sessions that this one spawned, most recently updated first."""
         if self._children is None:
-            self._children = {}
-            for session in self.sessions():
-                if parent := self.parent(session):
-                    self._children.setdefault(parent, []).append(session)
-        return self._children.get(session_id, [])
+            self.adopt(self.sessions())
+        return (self._children or {}).get(session_id, [])
+
+    def adopt(self, sessions: Iterable[Reference]) -> None:
+        """Learn who spawned whom from a whole listing, so that it need not be made again."""
+        self._children = {}
+        for session in sessions:
+            if parent := self.parent(session):
+                self._children.setdefault(parent, []).append(session)
 
     def row(self, session: Reference, now: float = 0.0) -> Record:
         """The session's row, remembered while nothing that it says can have changed; damage is in its `read_error`.
@@ -316,9 +339,11 @@ class Store:
             *self.surroundings(session),
         )
         row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
-        if now and (row["end_time"] or "") > (from_epoch(now) or ""):
+        if now != self._now[0]:
+            self._now = now, from_epoch(now) or "9"
+        if (row["end_time"] or "") > self._now[1]:
             row = session_row(**{**row, "clock": "ahead"})
-        return row
+        return self.derived(row) if self.derived else row
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
         """What of a listing's reference changes when the session does, without another look at the store."""
@@ -359,7 +384,8 @@ class Store:
 class Tally:
     """What one walk over a session's entries counts; `facts()` is a JSON value, from which a walk can go on.
 
-    Replayed records count in no total but line_count. `slice` is the first id of "since the last compaction".
+    Replayed records count in no total but line_count. `slice` is the first id of "since the last compaction"; a
+    compaction that is known to be on an abandoned branch is no boundary.
     `bookmarks` are (id of the next record, state) about every 256 KiB, so that any record can be reached without
     walking from the beginning.
     """
@@ -403,7 +429,8 @@ class Tally:
         author = message["authorship"]
         if message["class"] == "compaction":
             counts["has_compaction"] = True
-            self.slice = entry.slice or message["id"]
+            if "branch" not in message:
+                self.slice = entry.slice or message["id"]
         if author == "tool" or author == "injected":
             return
         counts["empty"] = False

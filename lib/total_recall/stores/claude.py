@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import orjson
 
@@ -16,11 +17,11 @@ from ..notices import Notices, Unreadable
 from ..record import Record
 from ._claude_branches import abandoned
 from ._claude_copies import Repeats
-from ._claude_files import SUFFIX, head, is_record, transcripts
+from ._claude_files import is_record, transcripts
+from ._claude_project import Project, custom_title, is_agent, title_file
 from ._claude_records import Reader
-from ._claude_titles import custom_title, summaries, summary_title
 from ._jsonl import Lines, open_regular, parse
-from .base import Entry, Memory, Place, Reference, State, Store
+from .base import Entry, Memory, Place, Reference, State, Store, stamp
 
 _BLANK_BYTES = 4096
 
@@ -32,23 +33,18 @@ class Claude(Store):
 
     def __init__(self, place: Place, notices: Notices, remember: Memory | None = None) -> None:
         super().__init__(place, notices, remember)
-        self._projects: dict[str, list[str]] = {}
-        self._summaries: dict[str, dict[str, str]] = {}
+        self._projects: dict[str, Project] = {}
 
     @classmethod
     def locate(cls, environ: Mapping[str, str]) -> Place | None:
         """`TOTAL_RECALL_CLAUDE_ROOT` names the folder of projects, or one of transcripts."""
         variable = "TOTAL_RECALL_CLAUDE_ROOT"
         named = environ.get(variable, "").strip()
-        if not named:
-            base = environ.get("CLAUDE_CONFIG_DIR") or (
-                os.path.join(environ["HOME"], ".claude") if environ.get("HOME") else ""
-            )
-            if not base:
-                return None
-            root = os.path.join(base, "projects")
-        else:
-            root = os.path.abspath(named)
+        home = environ.get("HOME")
+        base = environ.get("CLAUDE_CONFIG_DIR") or (os.path.join(home, ".claude") if home else "")
+        if not named and not base:
+            return None
+        root = os.path.abspath(named) if named else os.path.join(base, "projects")
         return Place(root, variable, bool(named), os.path.join(os.path.dirname(root), ".tantivy"))
 
     def sessions(self, since: float = 0.0, directory: str = "") -> list[Reference]:
@@ -61,15 +57,21 @@ class Claude(Store):
         """From the folder it lies in, or from the first record of what 2.0 wrote beside its sessions."""
         if session.key is not None:
             return str(session.key)
-        if not session.session_id.startswith("agent-"):
+        if not is_agent(session.path):
             return None
-        found = head(session.path, self.remember)["session_id"]
+        found = self._project(session).heads.get(session.path, {}).get("session_id")
         return found if found != session.session_id else None
+
+    def surroundings(self, session: Reference) -> tuple[object, ...]:
+        """Titles may stand beside the transcript and in others of its project."""
+        if is_agent(session.path):
+            return ()
+        return (*stamp(title_file(session.path)), self._project(session).titles)
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         """One entry a line, or a record recovered from a damaged one."""
         if "copied" not in state:
-            state["copied"] = self._origins(session)
+            state["copied"] = self._project(session).origins(session.path)
         repeats = Repeats(session.path, state)
         reader = Reader(session, state, repeats)
         offset, number = state.setdefault("offset", 0), state.setdefault("lines", 0)
@@ -88,16 +90,16 @@ class Claude(Store):
 
         What only the records before it tell (a result's tool, copies) is not known.
         """
-        part = ref.get("part", 0)
-        reader = Reader(session, {"id": ref.get("id", 1) - 1 - part})
+        part, piece = ref.get("part", 0), ref.get("piece", 0)
+        reader = Reader(session, {"id": ref.get("id", 1) - 1 - part, "pieces": piece + 1})
         try:
-            for start, line, record in Lines(session.path, Notices(), is_record, offset=ref["offset"]):
+            lines = Lines(session.path, Notices(), is_record, offset=ref["offset"])
+            for start, line, record in islice(lines, piece, piece + 1):
                 if start != ref["offset"]:
                     break
                 entry = reader.entry(start, ref["length"], line, record)
                 entry.messages = (entry.messages + reader.unfinished())[part : part + 1]
-                if entry.messages:
-                    return entry
+                return entry if entry.messages else None
         except (FileNotFoundError, Unreadable):
             pass
         return None
@@ -129,49 +131,15 @@ class Claude(Store):
         }
 
     def _title(self, session: Reference, about: Record) -> str | None:
-        if session.session_id.startswith("agent-"):
+        if is_agent(session.path):
             return None
         given = about["customTitle"] if "customTitle" in about else custom_title(session.path)
-        title = given or about.get("aiTitle")
-        if title:
-            return str(title)
+        return given or about.get("aiTitle") or self._project(session).title(session.path)
+
+    def _project(self, session: Reference) -> Project:
         folder = os.path.dirname(session.path)
-        if folder not in self._summaries:
-            self._summaries[folder] = summaries(self._project(folder), self.remember)
-        titles = self._summaries[folder]
-        return summary_title(session.path, titles, self.remember) if titles else None
-
-    def _origins(self, session: Reference) -> Record | None:
-        """The older sessions of the project that this one may have copied, in the form of `Copies`."""
-        if session.session_id.startswith("agent-"):
-            return None
-        mine = head(session.path, self.remember)
-        born = (mine["began"] or "", session.path)
-        forks, resumes = [], []
-        for path in self._project(os.path.dirname(session.path)):
-            other = head(path, self.remember)
-            older = ((other["began"] or "", path), path)
-            if older[0] >= born:
-                continue
-            if other["root"] is not None and other["root"] == mine["root"]:
-                forks.append(older)
-            elif other["response"] is not None and other["response"] == mine["response"]:
-                resumes.append(older)
-        if not forks and not resumes:
-            return None
-        origins = [[os.path.basename(path).removesuffix(SUFFIX), path] for _, path in sorted(forks or resumes)]
-        kind = "fork" if forks else "resume"
-        return {"kind": kind, "origins": origins, "places": [0] * len(origins), "own": 0}
-
-    def _project(self, folder: str) -> list[str]:
-        """The transcripts of sessions in one folder."""
         if folder not in self._projects:
-            try:
-                with os.scandir(folder) as listing:
-                    names = sorted(entry.name for entry in listing if entry.name.endswith(SUFFIX))
-            except OSError:
-                names = []
-            self._projects[folder] = [os.path.join(folder, name) for name in names if not name.startswith("agent-")]
+            self._projects[folder] = Project(folder, self.remember)
         return self._projects[folder]
 
 

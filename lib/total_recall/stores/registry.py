@@ -14,6 +14,10 @@ ADAPTERS = {
     "vibe": ("vibe", "Vibe"),
     "claude": ("claude", "Claude"),
     "codex": ("codex", "Codex"),
+    "gemini": ("gemini", "Gemini"),
+    "qwen": ("qwen", "Qwen"),
+    "pi": ("pi", "Pi"),
+    "copilot": ("copilot", "Copilot"),
 }
 HARNESSES = tuple(ADAPTERS)
 

@@ -225,7 +225,7 @@ class Vibe(Store):
     def entry_at(self, session: Reference, ref: Record) -> Entry | None:
         """The entry, read out of the one file that holds it; its records are numbered from 1."""
         path, name = ref.get("path"), ref.get("entry")
-        if not isinstance(path, str) or not path.startswith(self.root + os.sep):
+        if not isinstance(path, str) or not os.path.abspath(path).startswith(self.root + os.sep):
             return None
         try:
             if session.key["layout"] == "unified" and isinstance(name, str):
