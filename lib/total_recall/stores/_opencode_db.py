@@ -135,7 +135,8 @@ class Tables:
             if row is not None:
                 message = _message(row)
                 room -= len(message.raw)
-                parts, used, last = _parts(c, id, start, room, light=not bodies and not message.growing)
+                sql = _PARTS if bodies or message.growing else _LIGHT_PARTS
+                parts, used, last = _parts(c, id, start, room, sql)
                 room -= used
                 page.append(Batch(message, parts, last))
                 if not last:
@@ -158,13 +159,11 @@ class Tables:
             start = ""
 
     def messages(self, session_id: str, at: Any, id: str, *, backwards: bool = False) -> Iterator[Message]:
-        keys = self._keys(session_id, None if at is None else (at, id), backwards=backwards)
-        index, rows = 0, _FIRST_ROWS
-        while index < len(keys):
-            here = keys[index : index + rows]
-            page = self.database.look(lambda c: self._messages(c, here))  # noqa: B023
+        place, rows = None if at is None else (at, id), _FIRST_ROWS
+        while keys := self._keys(session_id, place, backwards=backwards, limit=rows):
+            page = self.database.look(lambda c: self._messages(c, keys))
             yield from (message for message in page if message is not None)
-            index, rows = index + len(page), _PAGE_ROWS
+            place, rows = keys[len(page) - 1], _PAGE_ROWS
 
     def _messages(self, c: sqlite3.Connection, keys: Iterable[Key]) -> list[Message | None]:
         """The messages of some keys, as many as a page holds; None for one that is gone."""
@@ -293,14 +292,20 @@ class Tables:
             seq = rows[-1][1]
 
     def _keys(
-        self, session_id: str, place: Key | None, *, including: bool = False, backwards: bool = False
+        self,
+        session_id: str,
+        place: Key | None,
+        *,
+        including: bool = False,
+        backwards: bool = False,
+        limit: int = -1,
     ) -> list[Key]:
         """The messages of a session after (or before) a place in their order; where an index has it, no row is read."""
         beyond = ("<" if backwards else ">") + ("=" if including else "")
         bound = f"AND ({self._at}, id) {beyond} (?, ?)" if place else ""
         order = "DESC" if backwards else "ASC"
         sql = f"SELECT {self._at}, id FROM message WHERE session_id = ? {bound} ORDER BY 1 {order}, 2 {order}"
-        return self._all(sql, session_id, *(place or ()))
+        return self._all(f"{sql} LIMIT ?", session_id, *(place or ()), limit)
 
     @cached_property
     def _at(self) -> str:
@@ -350,11 +355,11 @@ def _part(id: str, width: int | None, raw: bytes | None, size: int | None = None
 
 
 def _parts(
-    c: sqlite3.Connection, message_id: str, after: str, room: int, *, light: bool = False
+    c: sqlite3.Connection, message_id: str, after: str, room: int, sql: str = _PARTS
 ) -> tuple[list[Part], int, bool]:
     """Parts of a message after one of them, until `room` bytes are used; those bytes; whether these were all."""
     parts, used = list[Part](), 0
-    for id, width, raw, size in c.execute(_LIGHT_PARTS if light else _PARTS, (message_id, after)):
+    for id, width, raw, size in c.execute(sql, (message_id, after)):
         if used >= room and parts:
             return parts, used, False
         parts.append(_part(id, width, raw, size))
