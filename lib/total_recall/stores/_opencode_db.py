@@ -37,6 +37,7 @@ _PAGE_BYTES = 2 << 20
 _PAGE_ROWS = 500
 _FIRST_ROWS = 20
 _SCANNED_ROWS = 20_000
+_LIVE_ROWS = 8  # so many messages at the end of a session may still change
 
 # How many ids a part takes, NULL when it is damaged. Most rows begin with their type, and those need no parsing.
 _BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for kind, width in WIDTHS.items())
@@ -236,21 +237,28 @@ class Tables:
     def signatures(self, session_ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         """The signatures of many sessions at once.
 
-        The session's own time is touched when a turn begins and ends, not while it runs: so the number of parts and
-        the last message with its parts, which change in place, belong to it.
+        The session's own time is touched when a turn begins and ends, not while it runs: so the number of parts, and
+        the last message with its parts, which change in place, belong to it. Where that is a prompt, it may be
+        waiting for a step that is still at work: then the messages before it belong to it as well.
         """
-        times = {}
-        for table, of in (("session", "s."), ("message", "m."), ("part", ""), (v2.TABLE, "")):
+
+        def newest(table: str, chosen: str) -> str:
             known = "time_updated" in self.database.columns(table)
-            times[table] = f"{of}time_updated" if known else "NULL"
-        newer = "NULL"
-        if times[v2.TABLE] != "NULL":
-            newer = f"(SELECT max(time_updated) FROM {v2.TABLE} WHERE session_id = s.id)"
-        sql = f"""SELECT {times["session"]}, (SELECT count(*) FROM part WHERE session_id = s.id), m.id,
-                {times["message"]}, (SELECT max({times["part"]}) FROM part WHERE message_id = m.id), {newer}
-            FROM session s LEFT JOIN message m ON m.id =
-                (SELECT id FROM message WHERE session_id = s.id ORDER BY {self._at} DESC, id DESC LIMIT 1)
-            WHERE s.id = ?"""
+            return f"(SELECT max({'time_updated' if known else 'NULL'}) FROM {table} WHERE {chosen})"
+
+        ends = f"SELECT id FROM message WHERE session_id = s.id ORDER BY {self._at} DESC, id DESC LIMIT"
+        marks = [
+            "(SELECT count(*) FROM part WHERE session_id = s.id)",
+            "m.id",
+            newest("session", "id = s.id"),
+            newest("message", "id = m.id"),
+            f"""CASE WHEN instr(substr(m.data, 1, 300), '"role":"user"')
+                THEN {newest("part", f"message_id IN ({ends} {_LIVE_ROWS})")}
+                ELSE {newest("part", "message_id = m.id")} END""",
+        ]
+        if self.database.columns(v2.TABLE):
+            marks.append(newest(v2.TABLE, "session_id = s.id"))
+        sql = f"SELECT {', '.join(marks)} FROM session s LEFT JOIN message m ON m.id = ({ends} 1) WHERE s.id = ?"
         ids = list(session_ids)
 
         def ask(c: sqlite3.Connection) -> dict[str, tuple[Any, ...]]:
