@@ -37,6 +37,7 @@ _PAGE_BYTES = 2 << 20
 _PAGE_ROWS = 500
 _FIRST_ROWS = 20
 _SCANNED_ROWS = 20_000
+_LIVE_ROWS = 8  # so many messages at the end of a session may still change
 
 # How many ids a part takes, NULL when it is damaged. Most rows begin with their type, and those need no parsing.
 _BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for kind, width in WIDTHS.items())
@@ -135,7 +136,8 @@ class Tables:
             if row is not None:
                 message = _message(row)
                 room -= len(message.raw)
-                parts, used, last = _parts(c, id, start, room, light=not bodies and not message.growing)
+                sql = _PARTS if bodies or message.growing else _LIGHT_PARTS
+                parts, used, last = _parts(c, id, start, room, sql)
                 room -= used
                 page.append(Batch(message, parts, last))
                 if not last:
@@ -158,13 +160,11 @@ class Tables:
             start = ""
 
     def messages(self, session_id: str, at: Any, id: str, *, backwards: bool = False) -> Iterator[Message]:
-        keys = self._keys(session_id, None if at is None else (at, id), backwards=backwards)
-        index, rows = 0, _FIRST_ROWS
-        while index < len(keys):
-            here = keys[index : index + rows]
-            page = self.database.look(lambda c: self._messages(c, here))  # noqa: B023
+        place, rows = None if at is None else (at, id), _FIRST_ROWS
+        while keys := self._keys(session_id, place, backwards=backwards, limit=rows):
+            page = self.database.look(lambda c: self._messages(c, keys))
             yield from (message for message in page if message is not None)
-            index, rows = index + len(page), _PAGE_ROWS
+            place, rows = keys[len(page) - 1], _PAGE_ROWS
 
     def _messages(self, c: sqlite3.Connection, keys: Iterable[Key]) -> list[Message | None]:
         """The messages of some keys, as many as a page holds; None for one that is gone."""
@@ -237,21 +237,28 @@ class Tables:
     def signatures(self, session_ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         """The signatures of many sessions at once.
 
-        The session's own time is touched when a turn begins and ends, not while it runs: so the number of parts and
-        the last message with its parts, which change in place, belong to it.
+        The session's own time is touched when a turn begins and ends, not while it runs: so the number of parts, and
+        the last message with its parts, which change in place, belong to it. Where that is a prompt, it may be
+        waiting for a step that is still at work: then the messages before it belong to it as well.
         """
-        times = {}
-        for table, of in (("session", "s."), ("message", "m."), ("part", ""), (v2.TABLE, "")):
+
+        def newest(table: str, chosen: str) -> str:
             known = "time_updated" in self.database.columns(table)
-            times[table] = f"{of}time_updated" if known else "NULL"
-        newer = "NULL"
-        if times[v2.TABLE] != "NULL":
-            newer = f"(SELECT max(time_updated) FROM {v2.TABLE} WHERE session_id = s.id)"
-        sql = f"""SELECT {times["session"]}, (SELECT count(*) FROM part WHERE session_id = s.id), m.id,
-                {times["message"]}, (SELECT max({times["part"]}) FROM part WHERE message_id = m.id), {newer}
-            FROM session s LEFT JOIN message m ON m.id =
-                (SELECT id FROM message WHERE session_id = s.id ORDER BY {self._at} DESC, id DESC LIMIT 1)
-            WHERE s.id = ?"""
+            return f"(SELECT max({'time_updated' if known else 'NULL'}) FROM {table} WHERE {chosen})"
+
+        ends = f"SELECT id FROM message WHERE session_id = s.id ORDER BY {self._at} DESC, id DESC LIMIT"
+        marks = [
+            "(SELECT count(*) FROM part WHERE session_id = s.id)",
+            "m.id",
+            newest("session", "id = s.id"),
+            newest("message", "id = m.id"),
+            f"""CASE WHEN instr(substr(m.data, 1, 300), '"role":"user"')
+                THEN {newest("part", f"message_id IN ({ends} {_LIVE_ROWS})")}
+                ELSE {newest("part", "message_id = m.id")} END""",
+        ]
+        if self.database.columns(v2.TABLE):
+            marks.append(newest(v2.TABLE, "session_id = s.id"))
+        sql = f"SELECT {', '.join(marks)} FROM session s LEFT JOIN message m ON m.id = ({ends} 1) WHERE s.id = ?"
         ids = list(session_ids)
 
         def ask(c: sqlite3.Connection) -> dict[str, tuple[Any, ...]]:
@@ -293,14 +300,20 @@ class Tables:
             seq = rows[-1][1]
 
     def _keys(
-        self, session_id: str, place: Key | None, *, including: bool = False, backwards: bool = False
+        self,
+        session_id: str,
+        place: Key | None,
+        *,
+        including: bool = False,
+        backwards: bool = False,
+        limit: int = -1,
     ) -> list[Key]:
         """The messages of a session after (or before) a place in their order; where an index has it, no row is read."""
         beyond = ("<" if backwards else ">") + ("=" if including else "")
         bound = f"AND ({self._at}, id) {beyond} (?, ?)" if place else ""
         order = "DESC" if backwards else "ASC"
         sql = f"SELECT {self._at}, id FROM message WHERE session_id = ? {bound} ORDER BY 1 {order}, 2 {order}"
-        return self._all(sql, session_id, *(place or ()))
+        return self._all(f"{sql} LIMIT ?", session_id, *(place or ()), limit)
 
     @cached_property
     def _at(self) -> str:
@@ -350,11 +363,11 @@ def _part(id: str, width: int | None, raw: bytes | None, size: int | None = None
 
 
 def _parts(
-    c: sqlite3.Connection, message_id: str, after: str, room: int, *, light: bool = False
+    c: sqlite3.Connection, message_id: str, after: str, room: int, sql: str = _PARTS
 ) -> tuple[list[Part], int, bool]:
     """Parts of a message after one of them, until `room` bytes are used; those bytes; whether these were all."""
     parts, used = list[Part](), 0
-    for id, width, raw, size in c.execute(_LIGHT_PARTS if light else _PARTS, (message_id, after)):
+    for id, width, raw, size in c.execute(sql, (message_id, after)):
         if used >= room and parts:
             return parts, used, False
         parts.append(_part(id, width, raw, size))

@@ -78,6 +78,7 @@ class Walk:
         self._hidden = self._first_hidden()
         self._own_command: tuple[str, bool] = ("", False)
         self._damaged: list[str] = []
+        self._begins: dict[str, int] = {}  # the first ids of the messages since the last compaction
 
     def __iter__(self) -> Iterator[Entry]:
         try:
@@ -174,6 +175,7 @@ class Walk:
         context = self._context(message)
         begun = self._is_last(message)
         if not begun:
+            self._begins[message.id] = state["id"] + 1
             state["offset"] += len(message.raw)
             if message.damaged:
                 self._damaged.append(message.id)
@@ -318,8 +320,13 @@ class Walk:
 
     def _tail(self, compaction: dict[str, Any] | None) -> int | None:
         """The first record id that a compaction kept in the model's sight."""
+        begins, self._begins = self._begins, {}
         tail = (compaction or {}).get("tail_start_id")
-        message = self._source.message(self._session.id, tail) if isinstance(tail, str) else None
+        if not isinstance(tail, str):
+            return None
+        if tail in begins:
+            return begins[tail]
+        message = self._source.message(self._session.id, tail)
         return None if message is None else self._source.ids_before(self._session.id, (message.at, message.id, "")) + 1
 
     def _first_hidden(self) -> tuple[Any, ...] | None:

@@ -142,14 +142,14 @@ class OpenCode(Store):
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, settled=whole))
 
-    def _walk(self, session: Reference, state: State, **how: bool) -> Walk:
+    def _walk(self, session: Reference, state: State, *, settled: bool = False, bodies: bool = True) -> Walk:
         source = self._source(session)
         now = source.session(session.session_id)
         if now is None:
             raise FileNotFoundError(session.session_id)
         if not state:
             state.update(fresh_state(), **self._origin(source, now))
-        return Walk(source, now, state, self.notices, **how)
+        return Walk(source, now, state, self.notices, settled=settled, bodies=bodies)
 
     def continues(self, session: Reference, facts: Record) -> bool:
         """Whether what was read up to the state in `facts` still stands, so that a walk can go on from it.
