@@ -214,7 +214,7 @@ class Index:
         """What changes when the session does, as a number other than 0."""
         name = session.session_id
         if fresh or name not in self._signatures:
-            self._signatures[name] = number_of(*store.signature(session)) or 1
+            self._signatures[name] = number_of(repr(store.signature(session))) or 1
         return self._signatures[name]
 
     # -- writing -----------------------------------------------------------------------------------------------

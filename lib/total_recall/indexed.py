@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
 
 from .shadow import write_beside
 
 _NAME = "sessions.u64"
 
 
-def number_of(*parts: Any) -> int:
-    """A 64-bit number that stands for a session, or for what it looked like."""
+@lru_cache(None)
+def number_of(name: str) -> int:
+    """The 64-bit number that stands for a session id, or for what a session looked like."""
     from hashlib import blake2b
 
-    return int.from_bytes(blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest(), "big")
+    return int.from_bytes(blake2b(name.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 def publish(folder: str, numbers: Iterable[int]) -> None:
