@@ -39,6 +39,11 @@ class Prompt(NamedTuple):
     dropped_bytes: int
 
     @property
+    def empty(self) -> bool:
+        """Whether there was nothing to ask about."""
+        return not (self.records or self.dropped_records)
+
+    @property
     def tokens(self) -> int:
         """About how many tokens the user's message has."""
         return self.bytes // 4

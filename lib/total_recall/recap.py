@@ -112,12 +112,9 @@ def recap(
 def _answers(questions: Sequence[Prompt], ask: Ask | None) -> list[str]:
     if ask is None:
         return ["Left out: no model was asked (--no-llm). Everything else here is read off the store."] * 2
-    worth = [(prompt.system, prompt.user) for prompt in questions if prompt.records or prompt.dropped_records]
+    worth = [(prompt.system, prompt.user) for prompt in questions if not prompt.empty]
     answers = iter(ask(worth) if worth else ())
-    return [
-        _nested(next(answers)) if prompt.records or prompt.dropped_records else "Nothing is recorded to ask about."
-        for prompt in questions
-    ]
+    return ["Nothing is recorded to ask about." if prompt.empty else _nested(next(answers)) for prompt in questions]
 
 
 def _seconds(started: float, read: float, asked: float, ended: float) -> dict[str, float]:
