@@ -290,12 +290,16 @@ class Store:
             tally = Tally(before, self._bookmarks(session) if before else [])
             for entry in self.skimmed(session, tally.state):
                 tally.add(entry)
-            facts = tally.facts()
-            facts["fingerprint"] = self.fingerprint(session, tally.state)
-            self.remember.put("bookmarks", self.memory_key(session), "", tally.bookmarks)
-            return facts
+            return self.learned(session, tally)
 
         return self.remember("facts", self.memory_key(session), self.signature(session), read)
+
+    def learned(self, session: Reference, tally: Tally) -> Record:
+        """The facts that a walk to the end told; its bookmarks are kept."""
+        facts = tally.facts()
+        facts["fingerprint"] = self.fingerprint(session, tally.state)
+        self.remember.put("bookmarks", self.memory_key(session), "", tally.bookmarks)
+        return facts
 
     def memory_key(self, session: Reference) -> str:
         """What the session's facts are kept under: its path, unless many sessions share one."""
