@@ -37,7 +37,16 @@ class Scan:
         self, chosen: Iterable[tuple[Store, Reference]], step: Callable[[], None] = lambda: None
     ) -> Iterator[Record]:
         """The hits as they are found; `step` is called after each session."""
+        mentions: dict[str, frozenset[str] | None] = {}
         for store, session in chosen:
+            if isinstance(self.pattern, Literal) and store.harness not in mentions:
+                mentions[store.harness] = store.mentioning([self.pattern.text])
+            inside = mentions.get(store.harness)
+            if inside is not None and session.session_id not in inside:
+                self.sessions += 1
+                self.skipped += 1
+                step()
+                continue
             try:
                 yield from self._session(store, session)
             except Unreadable as error:
