@@ -56,6 +56,7 @@ class Database:
 
     def __init__(self, path: str, notices: Notices) -> None:
         self.path = os.path.abspath(path)
+        self._file = os.path.realpath(path)  # the WAL lies beside the file, not beside a link to it
         self._notices = notices
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[Any, ...] = ()
@@ -73,7 +74,7 @@ class Database:
             before = self._stamp()
             try:
                 answer = (
-                    self._with_wal(ask, before) if before.wal else ask(self._open(self.path, "immutable=1", *before))
+                    self._with_wal(ask, before) if before.wal else ask(self._open(self._file, "immutable=1", *before))
                 )
             except sqlite3.Error as error:
                 self.rest()
@@ -100,13 +101,13 @@ class Database:
     def _with_wal(self, ask: Callable[[sqlite3.Connection], Answer], stamp: _Stamp) -> Answer:
         if time.monotonic() - self._copied >= _COPY_SECONDS:
             try:
-                return ask(self._open(self.path, "mode=ro", stamp.inode))
+                return ask(self._open(self._file, "mode=ro", stamp.inode))
             except sqlite3.Error as error:
                 self.rest()
                 code = getattr(error, "sqlite_errorcode", 0)
                 if (code & 0xFF not in _NO_SHARED_MEMORY and code not in _IOERR_SHM) or not self._made_copy():
                     raise
-        return ask(self._open(self._copy or self.path, "mode=ro", self._copied))
+        return ask(self._open(self._copy or self._file, "mode=ro", self._copied))
 
     def _open(self, path: str, how: str, *identity: Any) -> sqlite3.Connection:
         """The connection to what `identity` tells apart: the one that is open, or a new one."""
@@ -132,7 +133,7 @@ class Database:
         before = self._stamp()
         try:
             for end in ("-wal", ""):
-                shutil.copyfile(self.path + end, self._copy + end)
+                shutil.copyfile(self._file + end, self._copy + end)
         except OSError as error:
             raise Unreadable(self.path, error) from error
         if self._stamp() != before:
@@ -143,7 +144,7 @@ class Database:
 
     def _stamp(self) -> _Stamp:
         try:
-            found = os.stat(self.path)
+            found = os.stat(self._file)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -151,7 +152,7 @@ class Database:
         if not stat.S_ISREG(found.st_mode):
             raise Unreadable(self.path, "not a regular file")
         try:
-            wal = os.stat(self.path + "-wal").st_size
+            wal = os.stat(self._file + "-wal").st_size
         except OSError:
             wal = 0
         return _Stamp(found.st_ino, found.st_size, found.st_mtime_ns, wal)
