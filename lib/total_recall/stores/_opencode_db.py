@@ -44,7 +44,8 @@ _BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for 
 _BY_TYPE = " ".join(f"WHEN '{kind}' THEN {width}" for kind, width in WIDTHS.items())
 _WIDTH = f"""CASE substr(p.data, 1, 14) {_BY_START} ELSE
     CASE WHEN json_valid(CAST(p.data AS TEXT)) AND json_type(CAST(p.data AS TEXT)) = 'object'
-    THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END END END"""
+    THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END
+    ELSE width_of_damaged(CAST(p.data AS BLOB)) END END"""
 _BODY = "CAST(p.data AS BLOB)"
 _LIGHT_BODY = (
     f"""CASE WHEN substr(p.data, 1, 14) IN ('{{"type":"tool"', '{{"type":"file"') THEN NULL ELSE {_BODY} END"""
@@ -52,7 +53,8 @@ _LIGHT_BODY = (
 _PARTS = f"SELECT p.id, {_WIDTH}, {_BODY}, NULL FROM part p WHERE p.message_id = ? AND p.id > ? ORDER BY p.id"
 _LIGHT_PARTS = _PARTS.replace(f"{_BODY}, NULL", f"{_LIGHT_BODY}, length({_BODY})")
 _FAILED = """CASE WHEN json_valid(CAST(m.data AS TEXT))
-    THEN coalesce(json_type(CAST(m.data AS TEXT), '$.error'), 'null') <> 'null' ELSE 0 END"""
+    THEN coalesce(json_type(CAST(m.data AS TEXT), '$.error'), 'null') <> 'null'
+    ELSE failure_of_damaged(CAST(m.data AS BLOB)) END"""
 _NEWER = "SELECT id, seq, time_created, type, CAST(data AS BLOB) FROM session_message"
 
 _SESSION = ("id", "parent_id", "directory", "title", "time_created", "time_updated", "time_archived", "model")
@@ -64,7 +66,7 @@ class Tables:
     """The database as a source of sessions (see `Source`)."""
 
     def __init__(self, path: str, notices: Notices) -> None:
-        self.database = Database(path, notices)
+        self.database = Database(path, notices, _FORGIVING)
         self.path = path
 
     def usable(self) -> bool:
@@ -330,6 +332,20 @@ class Tables:
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
         return self.database.look(lambda c: c.execute(sql, values).fetchall())
+
+
+def _width(raw: Any) -> int | None:
+    """How many ids a part takes that SQLite takes for no JSON; None when nothing can be made of it."""
+    value = json_object(raw or b"")
+    return None if value is None else WIDTHS.get(str(value.get("type")), 0)
+
+
+def _failure(raw: Any) -> bool:
+    """Whether a message failed that SQLite takes for no JSON."""
+    return (json_object(raw or b"") or {}).get("error") is not None
+
+
+_FORGIVING = {"width_of_damaged": _width, "failure_of_damaged": _failure}
 
 
 def _session(row: tuple[Any, ...]) -> Session:

@@ -13,7 +13,8 @@ import stat
 import tempfile
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from ..notices import Notices, Unreadable
@@ -52,12 +53,16 @@ class Database:
     Without a WAL the file is opened as immutable, which creates nothing beside it; what changed meanwhile is noticed
     afterwards and read again. With a WAL it is opened in place, read-only: that takes part in the owner's locking
     and may create the `-shm` file, nothing else. Where the folder does not even allow that, a temporary copy is read.
+    `functions` are our own ones of one value, by the names that they have in statements.
     """
 
-    def __init__(self, path: str, notices: Notices) -> None:
+    def __init__(
+        self, path: str, notices: Notices, functions: Mapping[str, Callable[[Any], Any]] = MappingProxyType({})
+    ) -> None:
         self.path = os.path.abspath(path)
         self._file = os.path.realpath(path)  # the WAL lies beside the file, not beside a link to it
         self._notices = notices
+        self._functions = functions
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[Any, ...] = ()
         self._close: Callable[[], object] | None = None
@@ -122,6 +127,8 @@ class Database:
             self._connection, self._opened = connection, wanted
             connection.text_factory = _text
             connection.execute("PRAGMA trusted_schema = OFF")
+            for name, function in self._functions.items():
+                connection.create_function(name, 1, function, deterministic=True)
         return self._connection
 
     def _made_copy(self) -> bool:
