@@ -2,10 +2,10 @@
 
 import orjson
 import pytest
+from total_recall.ranking import WEIGHTS
 
 from tests.relevance.scenarios import QUESTIONS
 from tests.relevance.score import BASELINE, STEPS, Bench, half, measured, run
-from total_recall.ranking import WEIGHTS
 
 HELD_BACK = "held back"
 

@@ -9,9 +9,9 @@ from linestore import LineStore, write_session
 from total_recall.finding import Asked, Finder
 from total_recall.index import Index
 from total_recall.notices import Notices, Unreadable
+from total_recall.patterns import BadPattern, Literal, Regex
 from total_recall.query import Empty, parse
 from total_recall.record import message, tool_call
-from total_recall.patterns import BadPattern, Literal, Regex
 from total_recall.search import A_SESSION
 from total_recall.snippets import Span, cut, nearness, snippet
 from total_recall.stores.base import Reference

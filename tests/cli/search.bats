@@ -41,11 +41,10 @@ setup() { load helper; }
 
 @test "what a literal finds is what extraction holds" {
   found=$(tr-search -q --match literal --limit 0 pelican | jq -r .session_id | sort -u)
-  held=$(tr-list -q | jq -r .session_id | while read -r id; do
-    tr-extract -q --full "$id" 2> /dev/null \
-      | jq -r 'select(.class != "self" and (.replayed | not)) | [.content, .thinking, (.tool_calls[] | .name, (.arguments | tostring))] | join("\n")' \
-      | grep -i pelican > /dev/null && echo "$id" || true
-  done | sort -u)
+  held=$(tr-list -q | tr-extract -q --full - \
+    | jq -r 'select(.class != "self" and (.replayed | not))
+      | [.session_id, .content, .thinking, (.tool_calls[] | .name, (.arguments | tostring))] | @json' \
+    | grep -i pelican | jq -r '.[0]' | sort -u)
   same "$held" "$found"
 }
 
