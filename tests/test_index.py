@@ -45,8 +45,8 @@ class World:
     def store(self):
         return LineStore(self.root, notices=self.notices)
 
-    def open(self, **options):
-        return Index.open(str(self.shadow), self.notices, **options)
+    def open(self):
+        return Index.open(str(self.shadow), self.notices)
 
     def refresh(self, store=None, index=None, **options):
         store = store or self.store
@@ -431,16 +431,17 @@ def test_an_older_index_is_rebuilt_and_a_newer_one_left_alone(world):
     assert orjson.loads(stamp.read_bytes()) == written
 
 
-def test_a_rebuild_begins_anew_and_a_reader_reads_on(world):
+def test_clearing_begins_anew_and_a_reader_reads_on(world):
     world.write("s", [record(1, content="alpha")])
     world.refresh()
     reader = world.open()
     reader.sessions()
 
-    fresh = world.open(rebuild=True)
+    world.open().clear()
 
-    assert fresh.sessions() == {}
+    assert world.open().sessions() == {}
     assert [reader.stored(known.address)["session_id"] for known in reader.sessions().values()] == ["s"]
+    assert statuses(world.refresh()) == {"s": "indexed"}
 
 
 def test_a_deleted_index_comes_back(world):

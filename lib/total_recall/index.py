@@ -85,7 +85,7 @@ class Index:
         self._signatures: dict[str, int] = {}
 
     @classmethod
-    def open(cls, shadow: str, notices: Notices, *, rebuild: bool = False) -> Index | None:
+    def open(cls, shadow: str, notices: Notices) -> Index | None:
         """The index in a shadow folder, made if there is none; what cannot be used is rebuilt, and said.
 
         None when it must be left alone: made by a newer version, or not to be written.
@@ -100,7 +100,7 @@ class Index:
             return None
         if state == "older":
             notices.say(f"{folder} was made by an older version or another program and is rebuilt")
-        if state != "ours" or rebuild:
+        if state != "ours":
             cls._discard(folder)
         try:
             return cls._opened(folder)
@@ -312,6 +312,12 @@ class Index:
         for session_id in alive:
             left.pop(number_of(session_id), None)
         return [self.stored(entry.address)["session_id"] for entry in left.values()]
+
+    def clear(self, wait: float = 0.0) -> None:
+        """Forget everything. Raises Locked."""
+        with self.writing(wait) as writer:
+            writer.delete_all_documents()
+            writer.commit()
 
     def drop(self, harness: str, session_ids: Iterable[str], wait: float = 0.0) -> Iterator[Record]:
         """Take sessions out of the index."""
