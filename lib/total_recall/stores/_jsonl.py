@@ -13,6 +13,7 @@ from typing import IO, Any
 import orjson
 
 from ..notices import Notices, Unreadable
+from ..record import encoded
 
 BUFFER = 1 << 20  # with the default buffer a third of the time goes into refilling it
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -123,7 +124,7 @@ class Lines:
                     if value is None:
                         yield from self._recovered(start, text, ended)
                         continue
-                    text = orjson.dumps(value)
+                    text = encoded(value)
                 line = text
             if isinstance(value, dict):
                 yield start, line, value

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from ..record import Record, attachment, base64_size, message, one_line, tool_call
+from ..record import Record, attachment, base64_size, encoded, message, one_line, tool_call
 from ..times import rfc3339
 from . import _opencode_v2 as v2
 from ._opencode_rows import WIDTHS, Message, Part, json_object, mapping, string
@@ -88,24 +88,24 @@ def line(part: Part, message: Message) -> bytes:
     except ValueError:
         value, sound = json_object(raw), False
     if not isinstance(value, dict):
-        return orjson.dumps({**head, "data": raw.decode("utf-8", "replace")})
+        return encoded({**head, "data": raw.decode("utf-8", "replace")})
     if sound and raw.startswith(b'{"') and b"\n" not in raw and not head.keys() & value.keys():
-        return orjson.dumps(head)[:-1] + b"," + raw[1:]
-    return orjson.dumps(head | {key: item for key, item in value.items() if key not in ("messageID", *head)})
+        return encoded(head)[:-1] + b"," + raw[1:]
+    return encoded(head | {key: item for key, item in value.items() if key not in ("messageID", *head)})
 
 
 def message_line(message: Message) -> bytes:
     """A message's own JSON as one line, its id put first."""
     if message.damaged:
-        return orjson.dumps({"id": message.id, "data": message.raw.decode("utf-8", "replace")})
-    return orjson.dumps({"id": message.id, **message.fields})
+        return encoded({"id": message.id, "data": message.raw.decode("utf-8", "replace")})
+    return encoded({"id": message.id, **message.fields})
 
 
 def text_of(value: Any) -> str:
     """A field as text: a string as it is, nothing for nothing, anything else as its JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else orjson.dumps(value).decode()
+    return "" if value is None else encoded(value).decode()
 
 
 def prompt_text(value: dict[str, Any] | None) -> str | None:
