@@ -45,8 +45,8 @@ class World:
     def store(self):
         return LineStore(self.root, notices=self.notices)
 
-    def open(self, **options):
-        return Index.open(str(self.shadow), self.notices, **options)
+    def open(self):
+        return Index.open(str(self.shadow), self.notices)
 
     def refresh(self, store=None, index=None, **options):
         store = store or self.store
@@ -337,6 +337,44 @@ def test_one_failing_session_is_reported_and_the_others_are_indexed(world):
     assert (world.texts("alpha"), world.texts("beta"), world.texts("gamma")) == (1, 1, 0)
 
 
+def test_a_fault_in_one_session_does_not_hide_the_others(world):
+    class Faulty(LineStore):
+        def entries(self, session, state, *, whole=False):
+            if session.session_id == "bad":
+                raise KeyError("kind")
+            return super().entries(session, state, whole=whole)
+
+    world.write("good", [record(1, content="alpha")])
+    world.write("bad", [record(1, content="beta")])
+
+    rows = world.refresh(Faulty(world.root, notices=world.notices))
+
+    assert statuses(rows) == {"good": "indexed", "bad": "failed"}
+    assert "unexpected KeyError" in next(row["error"] for row in rows if row["status"] == "failed")
+    assert world.texts("alpha") == 1
+
+
+def test_what_the_walk_tells_is_kept_for_listings(world):
+    world.write("s", [record(1, content="alpha"), record(2, "assistant", "beta")])
+    store = world.store
+    world.refresh(store)
+    walks = len(store.walked)
+
+    row = store.row(store.sessions()[0])
+
+    assert (row["user_count"], row["assistant_count"]) == (1, 1)
+    assert len(store.walked) == walks
+
+
+def test_names_that_are_no_utf8_are_indexed(world):
+    path = world.write("s", [record(1, content="alpha")])
+    os.rename(path, os.fsencode(world.root) + b"/\xff\xfe.jsonl")
+
+    assert [row["status"] for row in world.refresh()] == ["indexed"]
+    index = world.open()
+    assert [index.stored(known.address)["session_id"] for known in index.sessions().values()] == ["\udcff\udcfe"]
+
+
 def test_a_failed_session_is_tried_again_each_time(world):
     world.write("bad", [record(1, content="beta"), record(2, content="gamma")])
     store = Failing(world.root, notices=world.notices)
@@ -393,16 +431,17 @@ def test_an_older_index_is_rebuilt_and_a_newer_one_left_alone(world):
     assert orjson.loads(stamp.read_bytes()) == written
 
 
-def test_a_rebuild_begins_anew_and_a_reader_reads_on(world):
+def test_clearing_begins_anew_and_a_reader_reads_on(world):
     world.write("s", [record(1, content="alpha")])
     world.refresh()
     reader = world.open()
     reader.sessions()
 
-    fresh = world.open(rebuild=True)
+    world.open().clear()
 
-    assert fresh.sessions() == {}
+    assert world.open().sessions() == {}
     assert [reader.stored(known.address)["session_id"] for known in reader.sessions().values()] == ["s"]
+    assert statuses(world.refresh()) == {"s": "indexed"}
 
 
 def test_a_deleted_index_comes_back(world):

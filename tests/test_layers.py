@@ -17,7 +17,7 @@ LAYERS = [
     ["analysis", "query", "passages", "ranking", "index", "lexicon", "snippets", "sources", "search", "scan"],
     ["scope", "coverage", "freshness", "finding", "context", "prompts", "llm", "summarise", "recap"],
     ["command"],
-    ["extraction", "report", "render"],
+    ["extraction", "report", "render", "summarising"],
     ["commands"],
 ]
 PACKAGE = ROOT / "lib" / "total_recall"

@@ -85,7 +85,7 @@ class Index:
         self._signatures: dict[str, int] = {}
 
     @classmethod
-    def open(cls, shadow: str, notices: Notices, *, rebuild: bool = False) -> Index | None:
+    def open(cls, shadow: str, notices: Notices) -> Index | None:
         """The index in a shadow folder, made if there is none; what cannot be used is rebuilt, and said.
 
         None when it must be left alone: made by a newer version, or not to be written.
@@ -100,7 +100,7 @@ class Index:
             return None
         if state == "older":
             notices.say(f"{folder} was made by an older version or another program and is rebuilt")
-        if state != "ours" or rebuild:
+        if state != "ours":
             cls._discard(folder)
         try:
             return cls._opened(folder)
@@ -210,10 +210,10 @@ class Index:
                 stale.append(session)
         return stale
 
-    def _signature(self, store: Store, session: Reference, *, fresh: bool = False) -> int:
+    def _signature(self, store: Store, session: Reference) -> int:
         """What changes when the session does, as a number other than 0."""
         name = session.session_id
-        if fresh or name not in self._signatures:
+        if name not in self._signatures:
             self._signatures[name] = number_of(repr(store.signature(session))) or 1
         return self._signatures[name]
 
@@ -313,6 +313,12 @@ class Index:
             left.pop(number_of(session_id), None)
         return [self.stored(entry.address)["session_id"] for entry in left.values()]
 
+    def clear(self, wait: float = 0.0) -> None:
+        """Forget everything. Raises Locked."""
+        with self.writing(wait) as writer:
+            writer.delete_all_documents()
+            writer.commit()
+
     def drop(self, harness: str, session_ids: Iterable[str], wait: float = 0.0) -> Iterator[Record]:
         """Take sessions out of the index."""
         with self.writing(wait) as writer:
@@ -330,21 +336,14 @@ class Index:
     ) -> tuple[Record, int]:
         """Index one session: what it grew by if that is all, else the whole of it. Gives its row and bytes of text."""
         began = monotonic()
-        before = self._signature(store, session, fresh=True)
         known = None if again else self.sessions().get(number_of(session.session_id))
         kept = self.stored(known.address) if known else None
         if kept and not (kept.get("facts") and store.continues(session, kept["facts"])):
             kept = None
-        indexed = _Indexed(writer, self.schema, session, kept, new=known is None and not again)
-        error = None
-        try:
-            indexed.read(store)
-        except Unreadable as unreadable:
-            error = unreadable.reason
-        except FileNotFoundError:
-            error = "gone"
+        indexed = _Indexed(writer, self.schema, store, session, kept, new=known is None and not again)
+        error = indexed.read()
         if not error or indexed.begun:
-            indexed.finish(store, 0 if error else before, error)
+            self._signatures[session.session_id] = indexed.finish(error)
         status = "failed" if error else "appended" if kept else "indexed"
         row = _row(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
         if error:
@@ -359,11 +358,13 @@ class _Indexed:
         self,
         writer: tantivy.IndexWriter,
         schema: tantivy.Schema,
+        store: Store,
         session: Reference,
         kept: Record | None,
         *,
         new: bool,
     ) -> None:
+        self.store = store
         self.session = session
         self.number = number_of(session.session_id)
         self.added = 0
@@ -375,7 +376,9 @@ class _Indexed:
         self._writer = writer
         self._schema = schema
         self._whole = kept is None
-        self._tally = Tally(kept["facts"]) if kept else Tally()
+        self._signature = store.signature(session)
+        marks = store.remember.get("bookmarks", store.memory_key(session)) if kept else None
+        self._tally = Tally(kept["facts"] if kept else None, marks[1] if marks else [])
 
     def _begin(self) -> None:
         # Only now: what is indexed of a session that cannot be opened today is worth keeping.
@@ -383,14 +386,23 @@ class _Indexed:
             _delete(self._writer, self._schema, self.session.session_id, whole=self._whole)
             self.begun = True
 
-    def read(self, store: Store) -> None:
-        """Add the documents of what is not indexed yet. Raises Unreadable."""
+    def read(self) -> str | None:
+        """Add the documents of what is not indexed yet; what kept it from being read to the end."""
         tally = self._tally
-        for entry in store.entries(self.session, tally.state, whole=True):
-            self._begin()
-            tally.add(entry)
-            for part, message in enumerate(entry.messages):
-                self._message(message, part)
+        try:
+            for entry in self.store.entries(self.session, tally.state, whole=True):
+                self._begin()
+                tally.add(entry)
+                for part, message in enumerate(entry.messages):
+                    self._message(message, part)
+        except Unreadable as error:
+            return error.reason
+        except FileNotFoundError:
+            return "gone"
+        except Exception as error:
+            # Whatever is wrong with one session, the others are to be found.
+            return f"unexpected {type(error).__name__}: {error}"
+        return None
 
     def _message(self, message: Record, part: int) -> None:
         texts = passages(message)
@@ -439,26 +451,32 @@ class _Indexed:
         document.add_unsigned("weight", STORED[place])
         return document
 
-    def finish(self, store: Store, before: int, error: str | None) -> None:
-        """Write the session's own document: its title, and how far it is indexed."""
+    def finish(self, error: str | None) -> int:
+        """Write the session's own document: its title, and how far it is indexed; gives its signature."""
         self._begin()
-        facts = self._tally.facts()
-        facts["fingerprint"] = None if error else store.fingerprint(self.session, self._tally.state)
-        about = store.describe(self.session, facts)
+        store, session = self.store, self.session
+        signature = 0 if error else number_of(repr(self._signature)) or 1
+        if error:
+            facts = self._tally.facts()  # without a fingerprint, so that the next read begins anew
+            about = facts["about"]
+        else:
+            facts = store.learned(session, self._tally)
+            store.remember("facts", store.memory_key(session), self._signature, lambda _: facts)
+            about = store.describe(session, facts)
         title = about.get("title") or one_line(facts["first_prompt"] or "")
         counts = facts["counts"]
-        start, end = (epoch(counts[key]) or self.session.updated for key in ("start_time", "end_time"))
+        start, end = (epoch(counts[key]) or session.updated for key in ("start_time", "end_time"))
         # A title that is only the first prompt is found as that.
         document = self._document(0, "title", about.get("title") or "")
         document.add_unsigned("about", self.number)
         document.add_integer("ts", UNTIMED)
         document.add_integer("start", round(start * 1000))
         document.add_integer("end", round(end * 1000))
-        document.add_unsigned("signature", before)
+        document.add_unsigned("signature", signature)
         document.add_unsigned("records", self.records)
         document.add_unsigned("documents", self.documents)
         stored = {
-            "session_id": self.session.session_id,
+            "session_id": session.session_id,
             "title": one_line(title, 1000),
             "directory": about.get("directory"),
             "start_time": counts["start_time"],
@@ -470,6 +488,7 @@ class _Indexed:
         }
         document.add_bytes("stored", _packed(stored))
         self._writer.add_document(document)
+        return signature
 
 
 def _delete(writer: tantivy.IndexWriter, schema: tantivy.Schema, session_id: str, *, whole: bool) -> None:

@@ -42,8 +42,13 @@ def main(
     sides = (context if before is None else before, context if after is None else after)
 
     def messages(store: Store, session: Reference, number: int) -> Iterator[Record]:
+        there = not number
         try:
-            yield from around(store, session, number, *sides, turn=human)
+            for message in around(store, session, number, *sides, turn=human):
+                there = there or message["id"] == number
+                yield message
+            if not there:
+                run.notices.say(f"{session.session_id} has no record {number}")
         except (Unreadable, FileNotFoundError) as error:
             reason = error.reason if isinstance(error, Unreadable) else error
             run.notices.fail(session.session_id, Unreadable(session.path, reason))

@@ -82,10 +82,12 @@ def main(
             if store.harness in run.notices.failures:
                 continue  # a store that cannot be listed has not lost its sessions
             path = folder(store.harness, store.place, run.environ, run.notices)
-            index = Index.open(path, run.notices, rebuild=rebuild) if path else None
+            index = Index.open(path, run.notices) if path else None
             if index is None:
                 run.notices.fail(store.harness, Unreadable(f"the index of {store.harness}", "see the notice"))
                 continue
+            if rebuild:
+                index.clear(wait)
             mine = [session for owner, session in chosen if owner is store]
             if dropped:
                 leaving = list(_indexed(known, store, index, dropped))
