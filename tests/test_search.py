@@ -211,6 +211,7 @@ def test_a_long_text_that_stands_in_two_sessions_is_one_hit(world):
 
     assert sorted(hit.get("duplicates", 0) for hit in hits) == [0, 1]
     assert len(hits) == 2
+    assert len(world.search("numbat", limit=0)) == 3
 
 
 def test_scores_of_two_stores_are_comparable(world):
@@ -291,7 +292,9 @@ def test_operators(told):
     assert sessions("(rename OR count) AND quokka") == {"second", "child"}
     assert sessions("thinking:quokka") == {"first"}
     assert sessions("title:quokka") == {"second"}
-    assert sessions("role:tool quokka") == {"first"}
+    assert told.places("role:tool quokka") == [("first", 4)]
+    assert told.places("session:second rename") == [("second", 11)]
+    assert told.places("session:second") == [("second", 12), ("second", 11), ("second", 0)]
 
 
 def test_a_word_in_cjk_of_one_or_two_characters(world):
