@@ -15,9 +15,9 @@ LAYERS = [
     ["output"],
     ["bounds", "follow"],
     ["analysis", "query", "passages", "ranking", "index", "lexicon", "snippets", "sources", "search", "scan"],
-    ["scope", "coverage", "freshness", "finding", "context", "prompts", "llm", "recap"],
+    ["scope", "coverage", "freshness", "finding", "context", "prompts", "llm", "summarise", "recap"],
     ["command"],
-    ["extraction", "report", "render"],
+    ["extraction", "report", "render", "summarising"],
     ["commands"],
 ]
 PACKAGE = ROOT / "lib" / "total_recall"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from total_recall import prompts
-from total_recall.prompts import BUDGET, Newest, Verbatim, goals, shown, state, summary, typed
+from total_recall.prompts import BUDGET, Goals, Newest, Verbatim, is_typed, shown, state, summary
 from total_recall.record import message, tool_call
 from total_recall.redact import redacted
 
@@ -20,6 +20,12 @@ def said(number, text, role="user", **options):
         "authorship", {"user": "human", "assistant": "model", "tool": "tool", "system": "injected"}[role]
     )
     return message("vibe", "s", number, role, TS, text, **options)
+
+
+def goals(records):
+    asked, records = Goals(), list(records)
+    assert list(asked.noted(records)) == records
+    return asked.prompt()
 
 
 def called(number, name, arguments):
@@ -36,7 +42,7 @@ def test_a_record_says_its_number_who_speaks_and_when():
     assert shown(said(15, "x", authorship="delegated")) == f"#15 {TS} whoever delegated this\n| x"
     assert shown(said(16, "sum", "system", kind="compaction")) == f"#16 {TS} summary by the harness\n| sum"
     assert shown(said(17, "x", "assistant", branch="abandoned")) == f"#17 {TS} assistant (abandoned branch)\n| x"
-    assert shown(said(18, "x") | {"ts": None}) == "#18 - the person\n| x"
+    assert shown(said(18, "x") | {"ts": None}) == "#18 the person\n| x"
     assert shown(said(19, "no", "tool", tool_name="bash", is_error=True)) == f"#19 {TS} result of bash (failed)\n| no"
 
 
@@ -131,7 +137,7 @@ def test_the_goals_are_asked_of_what_the_person_typed_with_true_ordinals():
     assert f"1. (#1 {TS})\n| one\n2. (#4 {TS})\n| two\n| lines\n" in prompt.user
     assert "| no" not in prompt.user
     assert re.findall(r"^### (.*)", prompt.user, re.MULTILINE) == ["Goals", "Tasks", "Steers", "Corrections"]
-    assert [record["id"] for record in typed(records)] == [1, 4]
+    assert [record["id"] for record in records if is_typed(record)] == [1, 4]
 
 
 def test_a_long_prompt_of_the_person_is_not_cut_in_the_goals():
@@ -212,14 +218,14 @@ def test_the_longest_run_of_newest_blocks_that_fits_is_kept(blocks, room):
 
 
 def test_building_is_one_pass_and_its_memory_is_the_budget():
-    """80,000 records: two passes would see a second record 0, and holding the texts would take 16 MB."""
+    """80,000 records: two passes would see a second record 0, and holding the records would take 60 MB."""
     passed = []
 
     def stream():
         for number in range(80_000):
             if number % 10_000 == 0:
                 passed.append(number)
-            yield said(number, "word " * 40, "assistant")
+            yield said(number, "word " * 10, "assistant")
 
     tracemalloc.start()
     try:

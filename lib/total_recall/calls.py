@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from .record import Record
+from .record import Record, encoded
 from .stores.tools import commands_of, kind_of
 
 _WAITING = 200  # calls after which an older one without a result is not waited for
@@ -137,10 +137,7 @@ def _flat(value: Any) -> str:
     if value is None or value == {}:
         return ""
     if not isinstance(value, str):
-        try:
-            value = orjson.dumps(value).decode()
-        except TypeError:  # nested deeper than the encoder goes
-            return "…"
+        value = encoded(value).decode()
     return " ".join(value.split())
 
 

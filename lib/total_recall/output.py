@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import Any
 
-import orjson
+from .record import encoded
 
 _BLOCK = 1 << 16
 _SLOW = 0.005  # a line that was waited for longer than this, in seconds, is passed on at once
@@ -19,28 +19,6 @@ _SLOW = 0.005  # a line that was waited for longer than this, in seconds, is pas
 
 class OutputFailed(Exception):
     """Standard output cannot be written (a full disk, a closed descriptor)."""
-
-
-def encoded(record: Any) -> bytes:
-    """One record as compact JSON without a line end; lone surrogates become U+FFFD."""
-    try:
-        return orjson.dumps(record)
-    except TypeError:
-        return _encoded_slowly(record)
-
-
-def _encoded_slowly(record: Any) -> bytes:
-    import json
-    import re
-
-    # orjson reads JSON that is nested four times as deeply as what it writes.
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 10_000))
-    try:
-        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str)
-    finally:
-        sys.setrecursionlimit(limit)
-    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
 def lines(records: Iterable[Any]) -> Iterator[bytes]:

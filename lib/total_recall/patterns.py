@@ -22,6 +22,7 @@ class Literal:
     """A substring, whatever its case."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
         self._needle = text.lower()
         self._slow = re.compile(re.escape(text), re.IGNORECASE)
         self._core = self._run()

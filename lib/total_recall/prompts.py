@@ -39,6 +39,11 @@ class Prompt(NamedTuple):
     dropped_bytes: int
 
     @property
+    def empty(self) -> bool:
+        """Whether there was nothing to ask about."""
+        return not (self.records or self.dropped_records)
+
+    @property
     def tokens(self) -> int:
         """About how many tokens the user's message has."""
         return self.bytes // 4
@@ -52,47 +57,70 @@ def wording(name: str) -> str:
 
 def summary(records: Iterable[Record], budget: int = BUDGET) -> Prompt:
     """Asks for the summary of a block."""
-    return _prompt("summary", map(shown, records), "record", budget)
+    return _asked("summary", records, budget)
 
 
 def state(records: Iterable[Record], budget: int = BUDGET) -> Prompt:
     """Asks where the work stands."""
-    return _prompt("state", map(shown, records), "record", budget)
+    return _asked("state", records, budget)
 
 
-def goals(records: Iterable[Record], budget: int = BUDGET) -> Prompt:
+def _asked(name: str, records: Iterable[Record], budget: int) -> Prompt:
+    question = _Question(name, "record", budget)
+    for block in map(shown, records):
+        if block:
+            question.blocks.add(block)
+    return question.prompt()
+
+
+class Goals:
     """Asks for goals, tasks, steers and corrections, from the prompts among the records of a whole session.
 
     What the person typed is not cut but by the budget; each prompt has its ordinal, that of its line in tr-user.
     """
-    numbered = enumerate(typed(records), 1)
-    return _prompt(
-        "goals", (f"{n}. ({_where(r)})\n{_barred(_safe(r['content']))}" for n, r in numbered), "message", budget
-    )
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self._question = _Question("goals", "message", budget)
+        self._ordinal = 0
+
+    def noted(self, records: Iterable[Record]) -> Iterator[Record]:
+        """The records as they are; the prompts among them are taken up as they pass."""
+        for record in records:
+            if is_typed(record):
+                self._ordinal += 1
+                self._question.blocks.add(f"{self._ordinal}. ({_where(record)})\n{_barred(_safe(record['content']))}")
+            yield record
+
+    def prompt(self) -> Prompt:
+        return self._question.prompt()
 
 
-def typed(records: Iterable[Record]) -> Iterator[Record]:
-    """The messages of the user role that are not injected."""
-    return (record for record in records if record["role"] == "user" and not record["injected"])
+def is_typed(record: Record) -> bool:
+    """Whether a message is of the user role and not injected."""
+    return record["role"] == "user" and not record["injected"]
 
 
-def _prompt(name: str, blocks: Iterable[str], noun: str, budget: int) -> Prompt:
-    system, _, user = wording(name).partition("\n---\n")
-    frame = Template(user.strip())
-    kept = Newest(budget - len(frame.substitute(records="").encode()) - _MARKER_BYTES)
-    for block in blocks:
-        if block:
-            kept.add(block)
-    lines = kept.text().rstrip("\n")
-    if kept.dropped_bytes:
-        what = f"{kept.dropped} older {noun}{'s' * (kept.dropped != 1)}"
-        lines = (
-            f"[total-recall: {what} not shown in full, {kept.dropped_bytes} bytes dropped;"
-            f" the newest are kept, and this prompt is held to {budget} bytes]\n{lines}"
-        )
-    text = frame.substitute(records=lines)
-    size = len(text.encode("utf-8", "replace"))
-    return Prompt(system.strip(), text, kept.whole, size, kept.dropped, kept.dropped_bytes)
+class _Question:
+    """A wording, and the blocks that will stand in it."""
+
+    def __init__(self, name: str, noun: str, budget: int) -> None:
+        system, _, user = wording(name).partition("\n---\n")
+        self._system, self._frame = system.strip(), Template(user.strip())
+        self._noun, self._budget = noun, budget
+        self.blocks = Newest(budget - len(self._frame.substitute(records="").encode()) - _MARKER_BYTES)
+
+    def prompt(self) -> Prompt:
+        kept = self.blocks
+        lines = kept.text().rstrip("\n")
+        if kept.dropped_bytes:
+            what = f"{kept.dropped} older {self._noun}{'s' * (kept.dropped != 1)}"
+            lines = (
+                f"[total-recall: {what} not shown in full, {kept.dropped_bytes} bytes dropped;"
+                f" the newest are kept, and this prompt is held to {self._budget} bytes]\n{lines}"
+            )
+        text = self._frame.substitute(records=lines)
+        size = len(text.encode("utf-8", "replace"))
+        return Prompt(self._system, text, kept.whole, size, kept.dropped, kept.dropped_bytes)
 
 
 class Newest:
@@ -158,7 +186,7 @@ def shown(record: Record) -> str:
 
 
 def _where(record: Record) -> str:
-    return f"#{record['id']} {record['ts'] or '-'}"
+    return f"#{record['id']} {record['ts']}" if record["ts"] else f"#{record['id']}"
 
 
 def _speaker(record: Record) -> str:
@@ -206,7 +234,7 @@ class Verbatim:
     def noted(self, records: Iterable[Record]) -> Iterator[Record]:
         """The records as they are; the prompts among them are kept when they are asked for."""
         for record in records:
-            if record["role"] == "user" and not record["injected"] and record["content"].strip():
+            if is_typed(record) and record["content"].strip():
                 text = _safe(record["content"]).strip("\n").replace("\n", "\n  > ")
                 self._newest.add(f"- {_where(record)}\n  > {text}")
             yield record

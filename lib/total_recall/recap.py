@@ -17,13 +17,18 @@ from time import monotonic
 from typing import NamedTuple
 
 from . import prompts
+from .calls import answered
+from .git import events
+from .notices import Notices
 from .output import encoded
-from .prompts import Prompt, Verbatim
+from .prompts import Goals, Prompt, Verbatim, is_typed
 from .record import Record
 from .redact import redacted
 from .stores.base import Entry
+from .stores.tools import TOOLS, kind_of
 from .terminal import flat
 from .times import epoch, from_epoch
+from .todos import History, is_todo
 
 MAX_ROWS = 200
 _LISTED = 100  # todo items, git events
@@ -39,20 +44,17 @@ class Sources(NamedTuple):
     """What a recap is made of.
 
     `row` is the session's, `recent` are the rows of the window of `hours`, most recent first. `messages` starts the
-    messages since the last compaction, `session` those of the whole session. `todos` are the todo events of the whole
-    session, None where the harness has no todo tool; `git` its git events; `compactions` the last points (see
-    `compaction_points`). `folders` are where plan files are looked for.
+    messages since the last compaction, `entries` the stored records of the whole session. `folders` are where plan
+    files are looked for (see `plan_folders`).
     """
 
     row: Record
     recent: Sequence[Record]
     hours: float
     messages: Callable[[], Iterable[Record]]
-    session: Callable[[], Iterable[Record]]
-    todos: Iterable[Record] | None
-    git: Iterable[Record]
-    compactions: Sequence[Record]
+    entries: Callable[[], Iterable[Entry]]
     folders: Sequence[str]
+    notices: Notices
 
 
 def recap(
@@ -63,23 +65,26 @@ def recap(
     clock: Callable[[], float] = monotonic,
 ) -> str:
     """The whole text. `ask` puts both questions to the model called `model`; None leaves that part out."""
-    period, verbatim = _Period(), Verbatim()
     moments = [clock()]
-    questions = _questions(sources, period, verbatim, ask is not None)
+    period, session = _Period(), _Session(str(sources.row["harness"]), sources.notices)
+    noted = period.noted(sources.messages())
+    questions = [prompts.state(noted)] if ask else []
+    deque(noted, maxlen=0)
+    session.read(sources.entries())
+    questions += [session.goals.prompt()] if ask else []
     moments.append(clock())
     state, goals = _answers(questions, ask)
     moments.append(clock())
-    todos = None if sources.todos is None else list(sources.todos)
-    git = [event for event in sources.git if period.holds(event)]
-    said_last = verbatim.section("### What the person typed last, verbatim")
+    git = [event for event in session.git if period.holds(event)]
+    said_last = session.verbatim.section("### What the person typed last, verbatim")
     sections = {
         "Recent sessions": _recent(sources),
         "Plan and todo files": _plans(sources.folders),
-        "Todo log": _todos(todos, period, str(sources.row["harness"])),
+        "Todo log": _todos(session.todos, period, session.harness),
         "Commits": _commits(git),
         "Current state": state,
         "Goals, tasks, steers": f"{goals}\n\n{said_last}",
-        "Compaction points": _points(sources.compactions, period),
+        "Compaction points": _points(session.points(), period),
         "Instructions": _fixed("instructions", sources.row),
         "Before you trust this": _fixed("warning", sources.row),
     }
@@ -94,7 +99,7 @@ def recap(
         "first_id": period.first_id,
         "records": period.count,
         "user_messages": period.typed,
-        "todo_events": None if todos is None else sum(map(period.holds, todos)),
+        "todo_events": None if session.todos is None else sum(map(period.holds, session.todos)),
         "git_events": len(git),
         "model": model if ask else None,
         **_figures(questions),
@@ -104,25 +109,12 @@ def recap(
     return f"<!-- {comment} -->\n\n{body}\n"
 
 
-def _questions(sources: Sources, period: _Period, verbatim: Verbatim, asked: bool) -> list[Prompt]:
-    """Read the messages, once each way; what to ask about the state and about the goals, if anybody is asked."""
-    messages, session = period.noted(sources.messages()), verbatim.noted(sources.session())
-    if asked:
-        return [prompts.state(messages), prompts.goals(session)]
-    for stream in (messages, session):
-        deque(stream, maxlen=0)
-    return []
-
-
 def _answers(questions: Sequence[Prompt], ask: Ask | None) -> list[str]:
     if ask is None:
         return ["Left out: no model was asked (--no-llm). Everything else here is read off the store."] * 2
-    worth = [(prompt.system, prompt.user) for prompt in questions if prompt.records or prompt.dropped_records]
+    worth = [(prompt.system, prompt.user) for prompt in questions if not prompt.empty]
     answers = iter(ask(worth) if worth else ())
-    return [
-        _nested(next(answers)) if prompt.records or prompt.dropped_records else "Nothing is recorded to ask about."
-        for prompt in questions
-    ]
+    return ["Nothing is recorded to ask about." if prompt.empty else _nested(next(answers)) for prompt in questions]
 
 
 def _seconds(started: float, read: float, asked: float, ended: float) -> dict[str, float]:
@@ -152,7 +144,7 @@ class _Period:
                 self.first_id = message["id"]
             self.first_ts = self.first_ts or message["ts"]
             self.count += 1
-            if message["role"] == "user" and not message["injected"]:
+            if is_typed(message):
                 self.typed += 1
                 self.prompts.append({"id": message["id"], "ts": message["ts"], "text": message["content"][:2000]})
             yield message
@@ -164,6 +156,45 @@ class _Period:
     def prompt_before(self, record_id: int) -> Record | None:
         """What the person said last before a record."""
         return next((prompt for prompt in reversed(self.prompts) if prompt["id"] < record_id), None)
+
+
+class _Session:
+    """The whole session, in one pass: prompts, todo events (None: no todo tool), git events, compactions."""
+
+    def __init__(self, harness: str, notices: Notices) -> None:
+        self.harness = harness
+        self.goals, self.verbatim = Goals(), Verbatim()
+        self.todos: list[Record] | None = [] if any(is_todo(harness, name) for name in TOOLS.get(harness, ())) else None
+        self.git: list[Record] = []
+        self._history = History(notices)
+        self._points: deque[Record] = deque(maxlen=_POINTS)
+        self._records = self._lines = 0
+
+    def read(self, entries: Iterable[Entry]) -> None:
+        messages = self.goals.noted(self.verbatim.noted(self._counted(entries)))
+        for call in answered(messages, lambda harness, name: kind_of(harness, name) in ("todo", "shell")):
+            if self.todos is not None and is_todo(self.harness, call.name):
+                self.todos += self._history.edits(call)
+            if not call.record.get("replayed"):
+                place = {key: call.record[key] for key in ("id", "ts")}
+                self.git += [{"event_type": event.type, "summary": event.summary} | place for event in events(call)]
+
+    def _counted(self, entries: Iterable[Entry]) -> Iterator[Record]:
+        for entry in entries:
+            self._lines += 1
+            for message in entry.messages:
+                self._records += 1
+                if message["class"] == "compaction":
+                    place = {key: message[key] for key in ("id", "ts")}
+                    self._points.append(place | {"records": self._records, "lines": self._lines})
+                yield message
+
+    def points(self) -> list[Record]:
+        """The last compactions: `id`, `ts`, and the `records` and `lines` (stored records) since each."""
+        return [
+            point | {"records": self._records - point["records"], "lines": self._lines - point["lines"]}
+            for point in self._points
+        ]
 
 
 # -- text from sessions and models -----------------------------------------------------------------------------
@@ -187,7 +218,7 @@ def _nested(text: str) -> str:
 
 
 def _at(record: Record) -> str:
-    return f"{record['ts'] or 'at an unknown time'} (#{record['id']})"
+    return f"{record['ts']} (#{record['id']})" if record["ts"] else f"(#{record['id']})"
 
 
 def _fixed(name: str, row: Record) -> str:
@@ -318,11 +349,13 @@ def _item(log: Sequence[Record]) -> str:
     steps = [f"{_step(event)} {_at(event)}" for event in shown]
     if len(shown) < len(log):
         steps.insert(2, f"{len(log) - len(shown)} more changes")
-    begun, ended = epoch(log[0]["ts"]), epoch(log[-1]["ts"])
     if _state(log[-1]) not in _CLOSED:
         steps.append("still open")
-    elif log[0]["action"] == "added" and begun is not None and ended is not None:
-        steps.append(f"after {_duration(ended - begun)}")
+    elif log[0]["action"] == "added":
+        *_, closing = _closings(log)
+        begun, ended = epoch(log[0]["ts"]), epoch(closing["ts"])
+        if begun is not None and ended is not None:
+            steps.append(f"closed after {_duration(ended - begun)}")
     return f"- {_inline(log[-1]['todo'])}: {', '.join(steps)}"
 
 
@@ -357,19 +390,6 @@ def _commits(events: Sequence[Record]) -> str:
     if len(events) > _LISTED:
         lines.insert(0, f"- {len(events) - _LISTED} earlier ones are not listed")
     return "\n".join(lines) or "No git commit, push or tag was made by a tool call in this period."
-
-
-def compaction_points(entries: Iterable[Entry]) -> list[Record]:
-    """The last compactions of a session: `id`, `ts`, and the `records` and `lines` (stored records) since each."""
-    points: deque[Record] = deque(maxlen=_POINTS)
-    records = lines = 0
-    for entry in entries:
-        lines += 1
-        for message in entry.messages:
-            records += 1
-            if message["class"] == "compaction":
-                points.append({"id": message["id"], "ts": message["ts"], "records": records, "lines": lines})
-    return [point | {"records": records - point["records"], "lines": lines - point["lines"]} for point in points]
 
 
 def _points(points: Sequence[Record], period: _Period) -> str:

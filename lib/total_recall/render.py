@@ -14,7 +14,7 @@ from itertools import chain
 import orjson
 
 from . import report
-from .record import Record
+from .record import Record, encoded
 from .terminal import clean, fitted, flat, width_of
 
 _NARROW = 110  # columns from which whole ids fit beside the rest
@@ -116,13 +116,13 @@ def _trusting(render: Callable[[Record, Page], Iterator[str]], record: Record, p
     try:
         yield from list(render(record, page))
     except (TypeError, KeyError, ValueError, AttributeError):
-        yield flat(orjson.dumps(record).decode())
+        yield flat(encoded(record).decode())
 
 
 def _envelope(record: Record, key: str, page: Page) -> Iterator[str]:
     for item in record[key]:
         texts = _rendered(item, page) if isinstance(item, dict) else None
-        yield from texts if texts is not None else (flat(orjson.dumps(item).decode()),)
+        yield from texts if texts is not None else (flat(encoded(item).decode()),)
     notice = record.get("notice") or (record.get("bounds") or {}).get("notice")
     for text in (notice, *record.get("notices", ()), *(f"{u}" for u in record.get("unreadable", ()))):
         if text:
@@ -284,7 +284,7 @@ def call_line(call: Record, width: int) -> str:
                 said = arguments[key]
                 break
         else:
-            said = orjson.dumps(arguments).decode()
+            said = encoded(arguments).decode()
     if isinstance(said, list):
         said = " ".join(map(str, said))
     text = flat(f"{call.get('name')}: {said}")

@@ -32,27 +32,38 @@ class Scan:
         self.records = self.found = self.sessions = self.ruled_out = 0
         self.unreadable: dict[str, Unreadable] = {}
         self._shown = 0
+        self._mentions: dict[str, frozenset[str] | None] = {}
 
     def hits(
         self, chosen: Iterable[tuple[Store, Reference]], step: Callable[[], None] = lambda: None
     ) -> Iterator[Record]:
         """The hits as they are found; `step` is called after each session."""
         for store, session in chosen:
+            self.sessions += 1
             try:
-                yield from self._session(store, session)
+                if self._is_ruled_out(store, session):
+                    self.ruled_out += 1
+                else:
+                    yield from self._session(store, session)
             except Unreadable as error:
                 self.unreadable.setdefault(session.session_id, error)
             except FileNotFoundError as error:
                 self.unreadable.setdefault(session.session_id, Unreadable(session.path, error))
             step()
 
+    def _is_ruled_out(self, store: Store, session: Reference) -> bool:
+        """Whether it is certain, without reading the session, that nothing in it matches."""
+        if not isinstance(self.pattern, Literal):
+            return False
+        if store.harness not in self._mentions:
+            self._mentions[store.harness] = store.mentioning([self.pattern.text])
+        inside = self._mentions[store.harness]
+        if inside is not None:
+            return session.session_id not in inside
+        files = store.text_files(session)
+        return bool(files) and not any(map(self.pattern.may_stand_in, files))
+
     def _session(self, store: Store, session: Reference) -> Iterator[Record]:
-        self.sessions += 1
-        if isinstance(self.pattern, Literal):
-            files = store.text_files(session)
-            if files and not any(map(self.pattern.may_stand_in, files)):
-                self.ruled_out += 1
-                return
         about: Record | None = None
         shown = 0
         for message in store.messages(session, whole=True):

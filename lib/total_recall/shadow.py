@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 
 from .notices import Notices
@@ -46,6 +45,8 @@ def _usable(path: str) -> bool:
 
 def write_beside(path: str, data: bytes) -> None:
     """Replace a file in one step: readers see the old content or the new, and a crash leaves one of them."""
+    import tempfile
+
     handle, temporary = tempfile.mkstemp(prefix=".", suffix=".new", dir=os.path.dirname(path))
     try:
         with open(handle, "wb") as file:  # mkstemp makes it 0600

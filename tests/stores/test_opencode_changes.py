@@ -205,7 +205,11 @@ def test_a_part_that_changes_in_place_changes_the_signature(program):
     assert store.signature(session) == before
     program.part("p2", "m2", tool("completed", output="o"))
     assert store.signature(session) != before
-    program.part("p2", "m2", tool("completed", output="o"))
+    program.message("m3", {**USER, "time": {"created": 1796072269000}})
+    program.part("p9", "m3", text("queued"))
+    before = store.signature(session)
+    program.part("p2", "m2", tool("completed", output="more"))
+    assert store.signature(session) != before
     for _ in range(20):
         store.signature(session)
     listed = store.signature(only(store))

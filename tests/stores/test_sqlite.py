@@ -151,6 +151,14 @@ def test_a_path_is_no_syntax(name, live, tmp_path, writer):
         connection.close()
 
 
+def test_the_wal_is_looked_for_beside_the_file_and_not_beside_a_link(tmp_path, writer):
+    writer(tmp_path / "x.db", WAL, *FILL)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link.db").symlink_to(tmp_path / "x.db")
+    assert looked(tmp_path / "elsewhere" / "link.db") == ["one"]
+    assert os.listdir(tmp_path / "elsewhere") == ["link.db"]
+
+
 def test_what_changes_while_it_is_read_is_read_again(tmp_path, writer):
     """A WAL that appears during an immutable read means that the read may have seen half of something."""
     path = made(tmp_path / "x.db", WAL)
@@ -202,13 +210,16 @@ def test_a_lock_is_waited_for_and_then_named(tmp_path, writer):
         looked(path)
 
 
-def test_a_lock_ends_with_the_look(tmp_path, writer):
+def test_no_transaction_outlives_the_look_and_nothing_at_all_a_rest(tmp_path):
     path = made(tmp_path / "x.db", WAL)
-    writer(path, "INSERT INTO words VALUES ('two')")
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    other.execute("INSERT INTO words VALUES ('two')")
     database = Database(str(path), Notices())
     assert database.look(words) == ["one", "two"]
-    with sqlite3.connect(path, timeout=0) as other:
-        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+    assert other.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()[0] == 0
+    database.rest()
+    assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    assert database.look(words) == ["one", "two"]
     other.close()
 
 

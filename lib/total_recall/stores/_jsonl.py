@@ -13,6 +13,7 @@ from typing import IO, Any
 import orjson
 
 from ..notices import Notices, Unreadable
+from ..record import encoded
 
 BUFFER = 1 << 20  # with the default buffer a third of the time goes into refilling it
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -117,13 +118,13 @@ class Lines:
                     if line.strip(b" \t\r"):
                         self._count_bad()
                     continue
-                value = parse(text)
+                value = parse(text, strict=True)
                 if value is None:
-                    value = parse(text, strict=False)
+                    value = parse(text)
                     if value is None:
                         yield from self._recovered(start, text, ended)
                         continue
-                    text = orjson.dumps(value)
+                    text = encoded(value)
                 line = text
             if isinstance(value, dict):
                 yield start, line, value
@@ -156,11 +157,11 @@ class Lines:
             self._notices.say(f"{self.path}:{self.number}: the last line is incomplete (still being written, or cut)")
 
 
-def parse(text: bytes, strict: bool = True) -> Any:
-    """The JSON value of a line that the fast parser refused, or None.
+def parse(text: bytes, strict: bool = False) -> Any:
+    """The JSON value of a text that the fast parser refused, or None.
 
-    Takes what JavaScript writes and damage leaves: lone surrogates and invalid UTF-8 become U+FFFD. Not `strict`, also
-    bare control characters inside a string.
+    Takes what JavaScript writes and damage leaves: lone surrogates and invalid UTF-8 become U+FFFD, numbers beyond
+    all bounds null. Not `strict`, also what is not JSON: bare control characters inside a string, NaN and Infinity.
     """
     decoder = _DECODER if strict else _LENIENT
     try:
@@ -174,8 +175,16 @@ def _finite(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
-_LENIENT = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None, strict=False)
+def _whole(text: str) -> float | None:
+    return int(text) if len(text) < 400 else _finite(text)  # int() refuses thousands of digits
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_int=_whole, parse_constant=_no_constant)
+_LENIENT = json.JSONDecoder(parse_float=_finite, parse_int=_whole, parse_constant=lambda _: None, strict=False)
 
 
 def _clean(value: Any) -> Any:

@@ -31,6 +31,8 @@ from .base import Entry, State
 
 _NEAR = 20  # messages between a compaction and its summary, or between a summary and what goes on from it, at most
 
+_TAIL = 1000  # messages among which a compaction's tail is found without asking the store
+
 
 def fresh_state() -> State:
     """The state of a walk at the beginning of a session.
@@ -38,7 +40,8 @@ def fresh_state() -> State:
     `offset` counts the bytes of message and part data, `parts` the parts, `after` is the position reached, `open`
     the parts that were not complete as [ref, first id, records given], `growing` the steps that were at work as
     [message, last part], `used` the message whose tokens were given, `copied` the place of the last message that a
-    fork took from another session.
+    fork took from another session. After an overflow `overflow` is set until the next prompt, and `replays` is that
+    prompt if it is the program's copy.
     """
     return {
         "id": 0,
@@ -78,6 +81,7 @@ class Walk:
         self._hidden = self._first_hidden()
         self._own_command: tuple[str, bool] = ("", False)
         self._damaged: list[str] = []
+        self._begins: dict[str, int] = {}  # the first ids of the last messages, where a compaction's tail begins
 
     def __iter__(self) -> Iterator[Entry]:
         try:
@@ -174,6 +178,9 @@ class Walk:
         context = self._context(message)
         begun = self._is_last(message)
         if not begun:
+            self._begins[message.id] = state["id"] + 1
+            if len(self._begins) > _TAIL:
+                del self._begins[next(iter(self._begins))]
             state["offset"] += len(message.raw)
             if message.damaged:
                 self._damaged.append(message.id)
@@ -319,7 +326,11 @@ class Walk:
     def _tail(self, compaction: dict[str, Any] | None) -> int | None:
         """The first record id that a compaction kept in the model's sight."""
         tail = (compaction or {}).get("tail_start_id")
-        message = self._source.message(self._session.id, tail) if isinstance(tail, str) else None
+        if not isinstance(tail, str):
+            return None
+        if tail in self._begins:
+            return self._begins[tail]
+        message = self._source.message(self._session.id, tail)
         return None if message is None else self._source.ids_before(self._session.id, (message.at, message.id, "")) + 1
 
     def _first_hidden(self) -> tuple[Any, ...] | None:

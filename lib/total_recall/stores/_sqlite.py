@@ -13,7 +13,8 @@ import stat
 import tempfile
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from ..notices import Notices, Unreadable
@@ -52,11 +53,16 @@ class Database:
     Without a WAL the file is opened as immutable, which creates nothing beside it; what changed meanwhile is noticed
     afterwards and read again. With a WAL it is opened in place, read-only: that takes part in the owner's locking
     and may create the `-shm` file, nothing else. Where the folder does not even allow that, a temporary copy is read.
+    `functions` are our own ones of one value, by the names that they have in statements.
     """
 
-    def __init__(self, path: str, notices: Notices) -> None:
+    def __init__(
+        self, path: str, notices: Notices, functions: Mapping[str, Callable[[Any], Any]] = MappingProxyType({})
+    ) -> None:
         self.path = os.path.abspath(path)
+        self._file = os.path.realpath(path)  # the WAL lies beside the file, not beside a link to it
         self._notices = notices
+        self._functions = functions
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[Any, ...] = ()
         self._close: Callable[[], object] | None = None
@@ -73,7 +79,7 @@ class Database:
             before = self._stamp()
             try:
                 answer = (
-                    self._with_wal(ask, before) if before.wal else ask(self._open(self.path, "immutable=1", *before))
+                    self._with_wal(ask, before) if before.wal else ask(self._open(self._file, "immutable=1", *before))
                 )
             except sqlite3.Error as error:
                 self.rest()
@@ -100,13 +106,13 @@ class Database:
     def _with_wal(self, ask: Callable[[sqlite3.Connection], Answer], stamp: _Stamp) -> Answer:
         if time.monotonic() - self._copied >= _COPY_SECONDS:
             try:
-                return ask(self._open(self.path, "mode=ro", stamp.inode))
+                return ask(self._open(self._file, "mode=ro", stamp.inode))
             except sqlite3.Error as error:
                 self.rest()
                 code = getattr(error, "sqlite_errorcode", 0)
                 if (code & 0xFF not in _NO_SHARED_MEMORY and code not in _IOERR_SHM) or not self._made_copy():
                     raise
-        return ask(self._open(self._copy or self.path, "mode=ro", self._copied))
+        return ask(self._open(self._copy or self._file, "mode=ro", self._copied))
 
     def _open(self, path: str, how: str, *identity: Any) -> sqlite3.Connection:
         """The connection to what `identity` tells apart: the one that is open, or a new one."""
@@ -121,6 +127,8 @@ class Database:
             self._connection, self._opened = connection, wanted
             connection.text_factory = _text
             connection.execute("PRAGMA trusted_schema = OFF")
+            for name, function in self._functions.items():
+                connection.create_function(name, 1, function, deterministic=True)
         return self._connection
 
     def _made_copy(self) -> bool:
@@ -132,7 +140,7 @@ class Database:
         before = self._stamp()
         try:
             for end in ("-wal", ""):
-                shutil.copyfile(self.path + end, self._copy + end)
+                shutil.copyfile(self._file + end, self._copy + end)
         except OSError as error:
             raise Unreadable(self.path, error) from error
         if self._stamp() != before:
@@ -143,7 +151,7 @@ class Database:
 
     def _stamp(self) -> _Stamp:
         try:
-            found = os.stat(self.path)
+            found = os.stat(self._file)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -151,7 +159,7 @@ class Database:
         if not stat.S_ISREG(found.st_mode):
             raise Unreadable(self.path, "not a regular file")
         try:
-            wal = os.stat(self.path + "-wal").st_size
+            wal = os.stat(self._file + "-wal").st_size
         except OSError:
             wal = 0
         return _Stamp(found.st_ino, found.st_size, found.st_mtime_ns, wal)

@@ -254,9 +254,18 @@ class Store:
         state = orjson.loads(marks[place - 1][1]) if place else {}
         return (message for message in self.messages(session, state) if message["id"] >= first)
 
-    def marked(self, session: Reference, messages: Iterable[Record]) -> Iterator[Record]:
-        """The messages with `branch: "abandoned"` on those that a rewind left behind."""
-        ranges = self.abandoned(session)
+    def branches(self, session: Reference, *, look: bool) -> list[list[int]]:
+        """The ranges of `abandoned` as last remembered; none where nobody looked yet, unless `look`."""
+        signature = self.signature(session)
+        if look:
+            ranges = lambda _: [list(ids) for ids in self.abandoned(session)]  # noqa: E731
+            return self.remember("branches", session.session_id, signature, ranges)
+        kept = self.remember.get("branches", session.session_id)
+        return kept[1] if kept and kept[0] == orjson.dumps(signature).decode() else []
+
+    @staticmethod
+    def marked(messages: Iterable[Record], ranges: Sequence[Sequence[int]]) -> Iterator[Record]:
+        """The messages with `branch: "abandoned"` on those within the ranges."""
         for message in messages:
             if any(first <= message["id"] <= last for first, last in ranges):
                 ref = message.pop("ref", None)

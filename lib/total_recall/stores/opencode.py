@@ -5,6 +5,7 @@ A session that is in both is read from the database; its messages are ordered by
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -73,7 +74,7 @@ class OpenCode(Store):
         except OSError:
             return None
         paths = [os.path.join(self.root, name) for name in names]
-        for path in sorted(paths, key=lambda path: (-stamp(path)[1], path)):
+        for path in sorted(paths, key=lambda path: (-max(stamp(path)[1], stamp(path + "-wal")[1]), path)):
             try:
                 if Tables(path, self.notices).usable():
                     return path
@@ -102,6 +103,8 @@ class OpenCode(Store):
                     tables = self._tables
                     found += [self._reference(tables.path, s) for s in tables.sessions(since, directory)]
                     known = tables.ids()
+            except FileNotFoundError:
+                pass  # gone since it was found
             except Unreadable as error:
                 failed = error
         if self._tree:
@@ -142,14 +145,14 @@ class OpenCode(Store):
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, settled=whole))
 
-    def _walk(self, session: Reference, state: State, **how: bool) -> Walk:
+    def _walk(self, session: Reference, state: State, *, settled: bool = False, bodies: bool = True) -> Walk:
         source = self._source(session)
         now = source.session(session.session_id)
         if now is None:
-            raise FileNotFoundError(session.session_id)
+            raise FileNotFoundError(errno.ENOENT, "the session is gone", session.session_id)
         if not state:
             state.update(fresh_state(), **self._origin(source, now))
-        return Walk(source, now, state, self.notices, **how)
+        return Walk(source, now, state, self.notices, settled=settled, bodies=bodies)
 
     def continues(self, session: Reference, facts: Record) -> bool:
         """Whether what was read up to the state in `facts` still stands, so that a walk can go on from it.
@@ -181,7 +184,10 @@ class OpenCode(Store):
     def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
         if self._tables is None:
             return None
-        found = self._tables.mentioning(words)
+        try:
+            found = self._tables.mentioning(words)
+        except (Unreadable, FileNotFoundError):
+            return None
         listed = self._listed or {session.session_id: session for session in self.sessions()}
         # What the tree alone has is small and old: it is read.
         return None if found is None else found | {id for id, s in listed.items() if s.key.file is not None}
