@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import tantivy
 
 from . import analysis
-from .index import number_of
+from .indexed import number_of
 from .lexicon import Atom, Lexicon
 from .notices import Unreadable
 from .passages import passages
