@@ -46,6 +46,7 @@ class Known(NamedTuple):
     end: int
     records: int
     documents: int
+    cut: int
 
 
 def _schema() -> tantivy.Schema:
@@ -57,7 +58,7 @@ def _schema() -> tantivy.Schema:
     for name in ("session", "key"):
         builder.add_unsigned_field(name, fast=True, indexed=True)
     builder.add_unsigned_field("about", indexed=True)
-    for name in ("weight", "signature", "records", "documents"):
+    for name in ("weight", "signature", "records", "documents", "cut"):
         builder.add_unsigned_field(name, fast=True)
     for name in ("ts", "start", "end"):
         builder.add_integer_field(name, fast=True)
@@ -170,7 +171,7 @@ class Index:
             addresses = [address for _, address in found.hits]
             columns = [
                 searcher.fast_field_values(name, addresses)
-                for name in ("session", "signature", "start", "end", "records", "documents")
+                for name in ("session", "signature", "start", "end", "records", "documents", "cut")
             ]
             rows = zip(addresses, *columns, strict=True)
             self._sessions = {number: Known(address, *facts) for address, number, *facts in rows}
@@ -214,7 +215,11 @@ class Index:
 
     @contextmanager
     def writing(self, wait: float = 0.0, *, threads: int = 1) -> Iterator[tantivy.IndexWriter]:
-        """The index's one writer. Raises Locked when another process still has it after `wait` seconds."""
+        """The index's one writer; what it was not made to commit is dropped at the end.
+
+        Raises Locked when another process still has it after `wait` seconds, and Unreadable when the index cannot be
+        written.
+        """
         until = monotonic() + wait
         with _private():
             while True:
@@ -233,6 +238,8 @@ class Index:
                     file.write(str(os.getpid()))
                 yield writer
                 writer.wait_merging_threads()
+            except (ValueError, OSError) as error:
+                raise Unreadable(self.folder, _first_line(error)) from error
             finally:
                 try:
                     os.unlink(note)
@@ -262,7 +269,8 @@ class Index:
 
         `alive` are all session ids of the store: others leave the index. `seconds` bounds the time that may be
         spent, between two sessions; what is left out stays stale. `again` indexes unchanged sessions too. `progress`
-        is told how many of how many sessions are done. Raises Locked, before anything is done.
+        is told how many of how many sessions are done. Raises Locked, before anything is done, and Unreadable when
+        the index cannot be written; what was committed before stays.
         """
         sessions = list(sessions)
         todo = sessions if again else self.stale(store, sessions)

@@ -146,6 +146,7 @@ class Indexed:
         document.add_unsigned("signature", signature)
         document.add_unsigned("records", self.records)
         document.add_unsigned("documents", self.documents)
+        document.add_unsigned("cut", self.cut)
         stored = {
             "session_id": session.session_id,
             "title": one_line(title, 1000),

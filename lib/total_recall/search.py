@@ -373,4 +373,4 @@ class _Run:
 
 
 def _order(candidate: Candidate) -> tuple[Any, ...]:
-    return (-round(candidate.score, 6), -candidate.ts, candidate.source, candidate.record, candidate.kind)
+    return (-round(candidate.score, 6), -candidate.ts, candidate.record, candidate.source, candidate.kind)
