@@ -11,7 +11,9 @@ import orjson
 import pytest
 from linestore import LineStore, write_session
 from total_recall import index as module
-from total_recall.index import UNTIMED, Index, Locked, number_of
+from total_recall.index import Index, Locked
+from total_recall.indexed import number_of
+from total_recall.indexing import UNTIMED
 from total_recall.notices import Notices, Unreadable
 from total_recall.passages import OUTPUT_HEAD, OUTPUT_TAIL, passages
 from total_recall.record import message, tool_call

@@ -211,6 +211,7 @@ def test_a_long_text_that_stands_in_two_sessions_is_one_hit(world):
 
     assert sorted(hit.get("duplicates", 0) for hit in hits) == [0, 1]
     assert len(hits) == 2
+    assert len(world.search("numbat", limit=0)) == 3
 
 
 def test_scores_of_two_stores_are_comparable(world):
@@ -291,7 +292,9 @@ def test_operators(told):
     assert sessions("(rename OR count) AND quokka") == {"second", "child"}
     assert sessions("thinking:quokka") == {"first"}
     assert sessions("title:quokka") == {"second"}
-    assert sessions("role:tool quokka") == {"first"}
+    assert told.places("role:tool quokka") == [("first", 4)]
+    assert told.places("session:second rename") == [("second", 11)]
+    assert told.places("session:second") == [("second", 12), ("second", 11), ("second", 0)]
 
 
 def test_a_word_in_cjk_of_one_or_two_characters(world):
@@ -369,7 +372,9 @@ def test_a_title_goes_with_its_session_in_time(told):
 def test_a_record_without_a_time_goes_with_its_session(world):
     world.write("s", record(5, "user", "numbat", ts=None), record(6, "user", "other"))
 
-    assert world.places("numbat", since=DAY.format(6)) == [("s", 5)]
+    for match in ("words", "literal"):
+        assert world.places("numbat", since=DAY.format(6), match=match) == [("s", 5)]
+        assert "1 hits without a time are there whatever --since and --until say" in world.notices.said
     assert world.places("numbat", since=DAY.format(7)) == []
 
 
@@ -474,6 +479,22 @@ def test_while_another_process_writes_what_is_there_is_searched(told):
     assert hits
     assert told.coverage["missing_sessions"] == ["fourth"]
     assert any("is being written by" in text for text in told.notices.said)
+
+
+def test_when_the_index_cannot_be_written_what_is_there_is_searched(told, monkeypatch):
+    told.search("quokka")
+    told.write("fourth", record(1, "user", "quokka"))
+
+    def full(*_):
+        raise ValueError("An IO error occurred: 'No space left on device'")
+
+    monkeypatch.setattr("total_recall.indexing.Indexed.finish", full)
+    hits = told.search("quokka")
+
+    assert hits
+    assert told.coverage["missing_sessions"] == ["fourth"]
+    assert told.coverage["indexed_now"] == 0
+    assert any("No space left" in text for text in told.notices.said)
 
 
 def test_a_record_that_is_gone_since_is_no_error(told):
@@ -653,6 +674,24 @@ def test_a_cut_keeps_what_it_is_about():
     text = "x" * 300 + " needle " + "y" * 300
 
     assert "needle" in cut(text, 250, 350, 301, 307)
+
+
+def test_a_word_deep_in_a_long_text_is_shown_and_matched(world):
+    text = "filler words " * 4000 + "the fetchNumbat census " + "more filler " * 1000
+    world.write("s", record(1, "user", text))
+
+    (hit,) = world.search("numbat census")
+
+    assert "fetchNumbat census" in hit["snippet"]
+    assert hit["matched"] == ["numbat", "census"]
+
+
+def test_outputs_that_are_indexed_in_part_are_counted(world):
+    world.write("s", record(1, "tool", "numbat " + "x " * 80_000, tool_name="Bash"))
+
+    world.search("numbat")
+
+    assert world.coverage["outputs_cut"] == 1
 
 
 def test_nearness_is_1_side_by_side_and_less_further_apart():

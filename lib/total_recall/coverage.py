@@ -28,6 +28,7 @@ class Coverage:
         self.records = 0
         self.total = 0
         self.ruled_out = 0
+        self.outputs_cut = 0
         self.index_age: float | None = None
         self.suggestions: list[Record] = []
 
@@ -55,6 +56,8 @@ class Coverage:
         for key, names in (("stale_sessions", self.stale), ("missing_sessions", self.missing)):
             if names:
                 found[key] = names[:_NAMED]
+        if self.outputs_cut:
+            found["outputs_cut"] = self.outputs_cut
         if self.ruled_out:
             found["ruled_out_by_bytes"] = self.ruled_out
         if self.index_age is not None:
@@ -72,6 +75,8 @@ class Coverage:
         notes = [f"{self.indexed_now} indexed now"] if self.indexed_now else []
         if self.ruled_out:
             notes.append(f"{self.ruled_out} ruled out by their bytes")
+        if self.outputs_cut:
+            notes.append(f"{_counted(self.outputs_cut, 'long output')} searched in part")
         notes += [f"{len(names)} {what}" for what, names in self._lacking() if names]
         if self.index_age is not None:
             notes.append(f"the index is {_span(self.index_age)} old")

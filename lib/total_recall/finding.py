@@ -159,6 +159,7 @@ class Finder:
                 explain=asked.explain,
             )
             self.coverage.total, self.coverage.records = found.total, found.searched
+            self._count_timeless(sum(hit["ts"] is None and hit["id"] > 0 for hit in found.hits))
             if not found.total:
                 self.coverage.suggestions = list(self._suggestions(sources, self.parsed))
             yield from found.hits
@@ -229,12 +230,20 @@ class Finder:
         hits = scan.hits(self._scope.chosen, step)
         if asked.group == "session":
             hits = _at_most(grouped(hits), asked.limit)
-        yield from hits
+        timeless = 0
+        for hit in hits:
+            timeless += hit["ts"] is None
+            yield hit
+        self._count_timeless(timeless)
         for name, error in scan.unreadable.items():
             coverage.unreadable[name] = error.reason
             self.notices.fail(name, error)
         coverage.searched = scan.sessions - len(scan.unreadable)
         coverage.total, coverage.records, coverage.ruled_out = scan.found, scan.records, scan.ruled_out
+
+    def _count_timeless(self, number: int) -> None:
+        if number and (self.asked.since or self.asked.until):
+            self.notices.say(f"{number} hits without a time are there whatever --since and --until say")
 
 
 def _at_most(hits: Iterator[Record], limit: int) -> Iterator[Record]:

@@ -63,15 +63,18 @@ def source(
     """
     index, lasting = indexes.opened(store)
     if refresh or not lasting:
+        done = 0
         try:
             for row in index.refresh(store, sessions, alive=alive, seconds=seconds, progress=progress):
                 if row["status"] == "failed":
                     coverage.unreadable[row["session_id"]] = row["error"]
                     notices.fail(row["session_id"], Unreadable(row["session_id"], row["error"]))
-                elif row["status"] != "removed":
-                    coverage.indexed_now += 1
+                done += row["status"] in ("indexed", "appended")
+            coverage.indexed_now += done
         except Locked as locked:
             notices.say(f"{locked}; what it holds so far is searched")
+        except Unreadable as error:
+            notices.say(f"the index cannot be brought up to date ({error.reason}); what it holds so far is searched")
     else:
         coverage.index_age = max(coverage.index_age or 0.0, index.age(now))
     _account(index, store, sessions, coverage)
@@ -83,8 +86,10 @@ def _account(index: Index, store: Store, sessions: Sequence[Reference], coverage
     missing = 0
     for session in index.stale(store, sessions):
         name = session.session_id
-        there = number_of(name) in known
-        missing += not there
+        indexed = number_of(name) in known
+        missing += not indexed
         if name not in coverage.unreadable:
-            (coverage.stale if there else coverage.missing).append(name)
+            (coverage.stale if indexed else coverage.missing).append(name)
     coverage.searched += len(sessions) - missing
+    there = (known.get(number_of(session.session_id)) for session in sessions)
+    coverage.outputs_cut += sum(entry.cut for entry in there if entry)

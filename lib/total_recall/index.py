@@ -7,11 +7,9 @@ commit.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -20,24 +18,19 @@ import tantivy
 
 from . import analysis
 from .indexed import is_published, number_of, publish
+from .indexing import Indexed, delete, row_of, unpacked
 from .notices import Notices, Unreadable
-from .passages import passages
-from .ranking import KINDS, STORED
-from .record import Record, one_line
-from .stores._jsonl import scrubbed
-from .stores.base import Reference, Store, Tally
-from .times import epoch
+from .record import Record
+from .stores.base import Reference, Store
 
 FORMAT = "total-recall index"
 VERSION = 1
-UNTIMED = -1
 
 _SMALL = 64_000_000  # bytes of source for which one commit will do
 _COMMIT_BYTES = 256_000_000
 _COMMIT_SECONDS = 20.0
 _HEAP = 50_000_000
 _MANY = 1_000_000
-_PLACE = {kind: place for place, kind in enumerate(KINDS)}
 
 
 class Locked(Exception):
@@ -53,6 +46,7 @@ class Known(NamedTuple):
     end: int
     records: int
     documents: int
+    cut: int
 
 
 def _schema() -> tantivy.Schema:
@@ -64,7 +58,7 @@ def _schema() -> tantivy.Schema:
     for name in ("session", "key"):
         builder.add_unsigned_field(name, fast=True, indexed=True)
     builder.add_unsigned_field("about", indexed=True)
-    for name in ("weight", "signature", "records", "documents"):
+    for name in ("weight", "signature", "records", "documents", "cut"):
         builder.add_unsigned_field(name, fast=True)
     for name in ("ts", "start", "end"):
         builder.add_integer_field(name, fast=True)
@@ -177,7 +171,7 @@ class Index:
             addresses = [address for _, address in found.hits]
             columns = [
                 searcher.fast_field_values(name, addresses)
-                for name in ("session", "signature", "start", "end", "records", "documents")
+                for name in ("session", "signature", "start", "end", "records", "documents", "cut")
             ]
             rows = zip(addresses, *columns, strict=True)
             self._sessions = {number: Known(address, *facts) for address, number, *facts in rows}
@@ -186,7 +180,7 @@ class Index:
     def stored(self, address: Any) -> Record:
         """What a document holds for display: of a text its `at` and the record's own fields, of a session its facts."""
         found: Any = self.searcher.doc(address).get_first("stored")
-        return _unpacked(bytes(found))
+        return unpacked(bytes(found))
 
     def count(self, query: tantivy.Query) -> int:
         """How many texts a query matches."""
@@ -221,7 +215,11 @@ class Index:
 
     @contextmanager
     def writing(self, wait: float = 0.0, *, threads: int = 1) -> Iterator[tantivy.IndexWriter]:
-        """The index's one writer. Raises Locked when another process still has it after `wait` seconds."""
+        """The index's one writer; what it was not made to commit is dropped at the end.
+
+        Raises Locked when another process still has it after `wait` seconds, and Unreadable when the index cannot be
+        written.
+        """
         until = monotonic() + wait
         with _private():
             while True:
@@ -240,6 +238,8 @@ class Index:
                     file.write(str(os.getpid()))
                 yield writer
                 writer.wait_merging_threads()
+            except (ValueError, OSError) as error:
+                raise Unreadable(self.folder, _first_line(error)) from error
             finally:
                 try:
                     os.unlink(note)
@@ -269,7 +269,8 @@ class Index:
 
         `alive` are all session ids of the store: others leave the index. `seconds` bounds the time that may be
         spent, between two sessions; what is left out stays stale. `again` indexes unchanged sessions too. `progress`
-        is told how many of how many sessions are done. Raises Locked, before anything is done.
+        is told how many of how many sessions are done. Raises Locked, before anything is done, and Unreadable when
+        the index cannot be written; what was committed before stays.
         """
         sessions = list(sessions)
         todo = sessions if again else self.stale(store, sessions)
@@ -328,8 +329,8 @@ class Index:
 
     def _removed(self, writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
         for session_id in session_ids:
-            _delete(writer, self.schema, session_id, whole=True)
-            yield _row(harness, session_id, 0, 0, 0.0, "removed")
+            delete(writer, self.schema, session_id, whole=True)
+            yield row_of(harness, session_id, 0, 0, 0.0, "removed")
 
     def _session(
         self, writer: tantivy.IndexWriter, store: Store, session: Reference, again: bool
@@ -340,188 +341,15 @@ class Index:
         kept = self.stored(known.address) if known else None
         if kept and not (kept.get("facts") and store.continues(session, kept["facts"])):
             kept = None
-        indexed = _Indexed(writer, self.schema, store, session, kept, new=known is None and not again)
+        indexed = Indexed(writer, self.schema, store, session, kept, new=known is None and not again)
         error = indexed.read()
         if not error or indexed.begun:
             self._signatures[session.session_id] = indexed.finish(error)
         status = "failed" if error else "appended" if kept else "indexed"
-        row = _row(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
+        row = row_of(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
         if error:
             row["error"] = error
         return row, indexed.size
-
-
-class _Indexed:
-    """One session on its way into the index."""
-
-    def __init__(
-        self,
-        writer: tantivy.IndexWriter,
-        schema: tantivy.Schema,
-        store: Store,
-        session: Reference,
-        kept: Record | None,
-        *,
-        new: bool,
-    ) -> None:
-        self.store = store
-        self.session = session
-        self.number = number_of(session.session_id)
-        self.added = 0
-        self.documents = kept["documents"] if kept else 0
-        self.records = kept["records"] if kept else 0
-        self.cut = kept["cut"] if kept else 0
-        self.begun = new  # nothing is there that would have to go
-        self.size = 0
-        self._writer = writer
-        self._schema = schema
-        self._whole = kept is None
-        self._signature = store.signature(session)
-        marks = store.remember.get("bookmarks", store.memory_key(session)) if kept else None
-        self._tally = Tally(kept["facts"] if kept else None, marks[1] if marks else [])
-
-    def _begin(self) -> None:
-        # Only now: what is indexed of a session that cannot be opened today is worth keeping.
-        if not self.begun:
-            _delete(self._writer, self._schema, self.session.session_id, whole=self._whole)
-            self.begun = True
-
-    def read(self) -> str | None:
-        """Add the documents of what is not indexed yet; what kept it from being read to the end."""
-        tally = self._tally
-        try:
-            for entry in self.store.entries(self.session, tally.state, whole=True):
-                self._begin()
-                tally.add(entry)
-                for part, message in enumerate(entry.messages):
-                    self._message(message, part)
-        except Unreadable as error:
-            return error.reason
-        except FileNotFoundError:
-            return "gone"
-        except Exception as error:
-            # Whatever is wrong with one session, the others are to be found.
-            return f"unexpected {type(error).__name__}: {error}"
-        return None
-
-    def _message(self, message: Record, part: int) -> None:
-        texts = passages(message)
-        if not texts:
-            return
-        self.records += 1
-        moment = datetime.fromisoformat(message["ts"]).timestamp() if message["ts"] else None
-        stored = _packed(
-            {
-                "id": message["id"],
-                "ts": message["ts"],
-                "role": message["role"],
-                "authorship": message["authorship"],
-                "tool_name": message["tool_name"],
-                "ref": message.get("ref"),
-                "part": part,
-            }
-        )
-        for passage in texts:
-            document = self._document(message["id"], passage.kind, passage.text)
-            document.add_text("role", message["role"])
-            if message["tool_name"]:
-                document.add_text("tool_name", message["tool_name"])
-            elif passage.kind == "tool-input":
-                for name in {call["name"] for call in message["tool_calls"]}:
-                    document.add_text("tool_name", name)
-            document.add_integer("ts", UNTIMED if moment is None else round(moment * 1000))
-            document.add_bytes("stored", stored)
-            self._writer.add_document(document)
-            self.cut += passage.cut
-            self.size += len(passage.text)
-            self.documents += 1
-            self.added += 1
-
-    def _document(self, record: int, kind: str, text: str) -> tantivy.Document:
-        place = _PLACE[kind]
-        document = tantivy.Document()
-        prepared = analysis.prepared(text)
-        try:
-            document.add_text("text", prepared)
-        except UnicodeEncodeError:
-            document.add_text("text", scrubbed(prepared))
-        document.add_text("class", kind)
-        document.add_unsigned("session", self.number)
-        document.add_unsigned("key", (self.number + record * 16 + place) % 2**64)
-        document.add_unsigned("weight", STORED[place])
-        return document
-
-    def finish(self, error: str | None) -> int:
-        """Write the session's own document: its title, and how far it is indexed; gives its signature."""
-        self._begin()
-        store, session = self.store, self.session
-        signature = 0 if error else number_of(repr(self._signature)) or 1
-        if error:
-            facts = self._tally.facts()  # without a fingerprint, so that the next read begins anew
-            about = facts["about"]
-        else:
-            facts = store.learned(session, self._tally)
-            store.remember("facts", store.memory_key(session), self._signature, lambda _: facts)
-            about = store.describe(session, facts)
-        title = about.get("title") or one_line(facts["first_prompt"] or "")
-        counts = facts["counts"]
-        start, end = (epoch(counts[key]) or session.updated for key in ("start_time", "end_time"))
-        # A title that is only the first prompt is found as that.
-        document = self._document(0, "title", about.get("title") or "")
-        document.add_unsigned("about", self.number)
-        document.add_integer("ts", UNTIMED)
-        document.add_integer("start", round(start * 1000))
-        document.add_integer("end", round(end * 1000))
-        document.add_unsigned("signature", signature)
-        document.add_unsigned("records", self.records)
-        document.add_unsigned("documents", self.documents)
-        stored = {
-            "session_id": session.session_id,
-            "title": one_line(title, 1000),
-            "directory": about.get("directory"),
-            "start_time": counts["start_time"],
-            "documents": self.documents,
-            "records": self.records,
-            "cut": self.cut,
-            "error": error,
-            "facts": facts,
-        }
-        document.add_bytes("stored", _packed(stored))
-        self._writer.add_document(document)
-        return signature
-
-
-def _delete(writer: tantivy.IndexWriter, schema: tantivy.Schema, session_id: str, *, whole: bool) -> None:
-    """Forget a session, or only what is known of it as a whole, to write that anew."""
-    # By a query: deletion by term takes no unsigned number, and says nothing.
-    query = tantivy.Query.term_query(schema, "session" if whole else "about", number_of(session_id))
-    writer.delete_documents_by_query(query)
-
-
-def _packed(value: Record) -> bytes:
-    """A value as JSON; a name that is no UTF-8 stays what it is."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return json.dumps(value).encode()
-
-
-def _unpacked(text: bytes) -> Record:
-    try:
-        return orjson.loads(text)
-    except ValueError:
-        return json.loads(text)
-
-
-def _row(harness: str, session_id: str, documents: int, added: int, seconds: float, status: str) -> Record:
-    return {
-        "harness": harness,
-        "session_id": session_id,
-        "docs": documents,
-        "added": added,
-        "seconds": round(seconds, 3),
-        "status": status,
-    }
 
 
 def _stamp(folder: str) -> str:

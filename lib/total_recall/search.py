@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import tantivy
 
 from . import analysis
-from .index import number_of
+from .indexed import number_of
 from .lexicon import Atom, Lexicon
 from .notices import Unreadable
 from .passages import passages
-from .query import MUST, MUST_NOT, Group, Is, Query, Word
+from .query import MUST, MUST_NOT, SHOULD, Group, Is, Query, Word
 from .ranking import KINDS, STORED_FACTORS, USEFULNESS, WEIGHTS, Weights
 from .record import Record
 from .snippets import Matcher, nearness, snippet
@@ -181,6 +181,10 @@ class _Run:
         for occurrence, node in group.clauses:
             occur = {MUST: Must, MUST_NOT: MustNot}.get(occurrence, Should)
             clauses.append((occur, self._node(part, node, occurrence == MUST_NOT)))
+        # A field selects; the words beside it are still looked for.
+        selecting = all(isinstance(node, Is) for occurrence, node in group.clauses if occurrence == MUST)
+        if selecting and any(occurrence == SHOULD for occurrence, _ in group.clauses):
+            return tantivy.Query.boolean_query(clauses, minimum_number_should_match=1)
         return tantivy.Query.boolean_query(clauses)
 
     def _node(self, part: Part, node: Word | Is | Group, excluded: bool) -> tantivy.Query:
@@ -237,7 +241,7 @@ class _Run:
         if session is None or not stored["ref"]:
             return ""
         try:
-            entry = part.source.fetch(session, {**stored["ref"], "id": candidate.record})
+            entry = part.source.fetch(session, {"id": candidate.record, **stored["ref"]})
         except (Unreadable, FileNotFoundError):
             return ""
         if entry is None or not entry.messages:
@@ -278,13 +282,13 @@ class _Run:
         return self._collapsed(kept)
 
     def _collapsed(self, candidates: list[Candidate]) -> list[Record]:
-        """The first hits; a long text that stands in several sessions is one hit, and the others are counted."""
+        """The first hits; of a long text that stands in several places one is a hit, and the others are counted."""
         hits: list[Record] = []
         seen: dict[tuple[str, int, int], Record] = {}
         for candidate in candidates:
             text = self.text(candidate)
             same = (candidate.kind, len(text), hash(text))
-            if len(text) >= _SHORT and same in seen:
+            if self.limit and len(text) >= _SHORT and same in seen:
                 seen[same]["duplicates"] = seen[same].get("duplicates", 0) + 1
                 continue
             if self.limit and len(hits) == self.limit:
@@ -369,4 +373,4 @@ class _Run:
 
 
 def _order(candidate: Candidate) -> tuple[Any, ...]:
-    return (-round(candidate.score, 6), -candidate.ts, candidate.source, candidate.record, candidate.kind)
+    return (-round(candidate.score, 6), -candidate.ts, candidate.record, candidate.source, candidate.kind)

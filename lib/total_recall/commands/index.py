@@ -96,7 +96,10 @@ def main(
                     yield from index.drop(store.harness, leaving, wait)
                 continue
             alive = None if keep_deleted else [session.session_id for owner, session in everything if owner is store]
-            yield from _refreshed(run, store, index, mine, alive, wait)
+            try:
+                yield from _refreshed(run, store, index, mine, alive, wait)
+            except Unreadable as error:
+                run.notices.fail(store.harness, error)
 
     try:
         if envelope:
