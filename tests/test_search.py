@@ -494,7 +494,7 @@ def test_when_the_index_cannot_be_written_what_is_there_is_searched(told, monkey
     assert hits
     assert told.coverage["missing_sessions"] == ["fourth"]
     assert told.coverage["indexed_now"] == 0
-    assert any("No space left" in text for text in told.notices.said)
+    assert "No space left" in told.notices.failures["lines"]
 
 
 def test_a_record_that_is_gone_since_is_no_error(told):

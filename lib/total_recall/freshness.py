@@ -74,7 +74,10 @@ def source(
         except Locked as locked:
             notices.say(f"{locked}; what it holds so far is searched")
         except Unreadable as error:
-            notices.say(f"the index cannot be brought up to date ({error.reason}); what it holds so far is searched")
+            notices.fail(
+                store.harness,
+                Unreadable(f"all of the store, for its index cannot be written ({error.place})", error.reason),
+            )
     else:
         coverage.index_age = max(coverage.index_age or 0.0, index.age(now))
     _account(index, store, sessions, coverage)

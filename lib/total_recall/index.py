@@ -378,4 +378,5 @@ def _private() -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]
+    text = str(error).split("\n", 1)[0]
+    return "its writer stopped - is the disk full?" if "index writer was killed" in text else text
