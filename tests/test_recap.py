@@ -275,7 +275,9 @@ def test_a_folder_that_cannot_be_read_is_said(tmp_path):
 def test_plans_are_looked_for_in_the_sessions_own_directory_never_in_the_callers():
     environ = {"HOME": "/home/me"}
 
-    assert plan_folders("/work", environ) == ["/work/.tmp/delegation", "/home/me/.vibe/plans", "/home/me/.claude/plans"]
+    assert plan_folders("/home/me/a", environ) == [
+        *("/home/me/a/.tmp/delegation", "/home/me/.vibe/plans", "/home/me/.claude/plans")
+    ]
     assert plan_folders(None, environ) == ["/home/me/.vibe/plans", "/home/me/.claude/plans"]
     assert plan_folders("relative", {}) == []
     assert plan_folders(None, environ | {"VIBE_HOME": "/v", "CLAUDE_CONFIG_DIR": "/c"}) == ["/v/plans", "/c/plans"]

@@ -149,6 +149,21 @@ def test_a_block_without_end_is_redacted_as_far_as_base64_goes():
     assert redacted(PEM.split("\n")[0] + "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES\n\n" + "A" * 64) == "[REDACTED:pem]"
 
 
+@pytest.mark.parametrize(
+    ("after", "kept"),
+    [
+        ("\nMIIEvAIB\nabc\nsome words", "\nsome words"),
+        (" MIIEvAIBADANBgkqhkiG abc= and words", " and words"),
+        ("\nfour\nMIIEvAIBADANBgkq", "\nfour\nMIIEvAIBADANBgkq"),
+        (" is where a private key begins", " is where a private key begins"),
+        ("\nplaintext: not a key", "\nplaintext: not a key"),
+        ("", ""),
+    ],
+)
+def test_what_follows_a_begin_without_end_goes_if_it_is_base64(after, kept):
+    assert redacted(f"-----BEGIN PRIVATE KEY-----{after}") == f"[REDACTED:pem]{kept}"
+
+
 def test_base64_lines_without_end_are_taken_up_to_64_kib():
     head, line = "-----BEGIN PRIVATE KEY-----\n", "A" * 63 + "\n"
     left = redacted(head + line * 2000).removeprefix("[REDACTED:pem]")
@@ -381,7 +396,7 @@ def test_a_line_of_json_stays_json_and_loses_only_the_key(document, key, before,
     found = json.loads(out.removeprefix(head))
     assert list(found) == ["before", "text", "after"]
     assert found["text"] == redacted(f"{before} {text}")
-    if redacted(json.dumps(document)) == json.dumps(document):
+    if lines(json.dumps([document]).encode()) == json.dumps([document]).encode():
         assert (found["before"], found["after"]) == (document, document)
 
 

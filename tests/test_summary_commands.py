@@ -114,7 +114,7 @@ def test_a_wrong_from_id_names_the_right_one(asking, model):
     ran = asking("tr-summarise", "--from-id", "7", SESSION)
 
     assert (ran.status, ran.out) == (2, b"")
-    assert "must be 1" in ran.err
+    assert "pass 1" in ran.err
     assert asking("tr-summarise", "--from-id", "1", SESSION).status == 0
     assert len(model.asked) == 1
 
@@ -158,7 +158,7 @@ def test_a_dry_run_shows_what_would_be_sent_redacted_and_asks_nobody(asking, mod
     text = ran.out.decode()
     assert "[REDACTED:" in text
     assert "FAKEFAKE" not in text
-    assert text.startswith("# ")
+    assert text.startswith("--- system")
 
 
 def test_a_recap_needs_no_key_and_has_every_section_in_its_order(tr):

@@ -172,14 +172,15 @@ _END = re.compile(rb"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?----
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]*+")
 
 # What stands between two lines of a block, also where it is escaped, numbered, quoted or part of a diff.
-_BREAK = (
-    rb"[ \t]*+(?:\r?\n|(?:\\{1,8}r)?\\{1,8}n|(?<=[ \t]))"
-    rb"[ \t]*+(?:[0-9]{1,6}(?:\t|\xe2\x86\x92|[:|] ?)|[>|+#*-](?!--) ?)?+[ \t]*+"
-)
+_NEWLINE = rb"\r?\n|(?:\\{1,8}r)?\\{1,8}n"
+_MARGIN = rb"[ \t]*+(?:[0-9]{1,6}(?:\t|\xe2\x86\x92|[:|] ?)|[>|+#*-](?!--) ?)?+[ \t]*+"
+_BREAK = rb"[ \t]*+(?:%b)%b" % (_NEWLINE, _MARGIN)
+_GAP = rb"[ \t]*+(?:%b|(?<=[ \t]))%b" % (_NEWLINE, _MARGIN)
 _BASE64_LINES = re.compile(
-    # Proc-Type, DEK-Info, and the blank line after them; full lines; a last line that may be short
-    rb"(?>%b(?:[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{1,100}+)?+)*?"
-    rb"(?>%b[A-Za-z0-9+/]{16,}+={0,2}+)++(?:(?>%b)[A-Za-z0-9+/]{1,15}+={0,2}+(?![^\s\"'\\]))?+" % ((_BREAK,) * 3)
+    rb"(?>%(gap)b(?:[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{1,100}+)?+)*?"  # Proc-Type, DEK-Info, and the blank line after them
+    rb"(?>%(gap)b[A-Za-z0-9+/]{16,}+={0,2}+|%(break)b[A-Za-z0-9+/]{8,}+={0,2}+(?![^\s\"'\\]))++"
+    rb"(?:(?>%(gap)b)[A-Za-z0-9+/]{1,15}+={0,2}+(?![^\s\"'\\]))?+"  # the last line may be short
+    % {b"gap": _GAP, b"break": _BREAK}
 )
 
 

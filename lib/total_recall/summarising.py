@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from .command import LOCKED, SERVICE, Failure, Run, harness_option, options
-from .extraction import chosen, guarded
+from .extraction import chosen
 from .ledger import Ledger, Locked
 from .record import Record
 from .shadow import folder
@@ -17,29 +17,27 @@ from .stores.registry import Refused
 
 session_options = options(click.argument("session", required=False, metavar="[SESSION]"), harness_option)
 provider_option = click.option(
-    "--provider", metavar="NAME", help="Who answers: mercury, mistral, openai; default $TR_LLM_PROVIDER, else mercury."
+    "--provider",
+    "asked",
+    metavar="NAME",
+    help="Who answers: mercury, mistral, openai; default $TR_LLM_PROVIDER, else mercury.",
 )
 
 
 class Summarised(NamedTuple):
     """A session with its ledger."""
 
-    run: Run
     store: Store
     session: Reference
     ledger: Ledger
 
-    def messages(self) -> Iterator[Record]:
-        """The session's messages; what cannot be read ends them, and is a failure of the run."""
-        return guarded(self.run, self.store, self.session, lambda store, session: store.messages(session, whole=True))
+    def messages(self, first: int = 1) -> Iterator[Record]:
+        """The session's messages from record id `first` on. Raises Unreadable: of a part nothing is summarised."""
+        return (m for m in self.store.messages(self.session, whole=True) if m["id"] >= first)
 
     def tail(self) -> Record | None:
-        """What is not summarised yet. Raises Failure when the session cannot be read: nothing is known then."""
-        tail = self.ledger.tail(self.messages())
-        if error := self.run.notices.failures.get(self.session.session_id):
-            self.run.notices.failures.clear()
-            raise Failure(f"{error}; its summaries are left alone", 3)
-        return tail
+        """What is not summarised yet; the ledger is checked against the session on the way."""
+        return self.ledger.tail(self.messages())
 
 
 def summarised(run: Run, session: str | None, harnesses: tuple[str, ...]) -> Summarised:
@@ -48,7 +46,7 @@ def summarised(run: Run, session: str | None, harnesses: tuple[str, ...]) -> Sum
     path = folder(store.harness, store.place, run.environ, run.notices)
     if path is None:
         raise Failure(f"there is no place for the summaries of {found.session_id} - set TOTAL_RECALL_SHADOW_ROOT")
-    return Summarised(run, store, found, Ledger(path, store.harness, found.session_id, run.notices))
+    return Summarised(store, found, Ledger(path, store.harness, found.session_id, run.notices))
 
 
 def failure(error: Exception) -> Failure:

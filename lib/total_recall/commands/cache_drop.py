@@ -16,6 +16,7 @@ def main(run: Run, session: str | None, harnesses: tuple[str, ...]) -> int | Non
     found = summarised(run, session, harnesses)
     try:
         with found.ledger.locked() as ledger:
+            found.tail()  # a ledger that no longer fits its session counts as empty
             ledger.drop()
     except (Locked, Refused) as error:
         raise failure(error) from error

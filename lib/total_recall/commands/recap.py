@@ -8,7 +8,7 @@ import click
 
 from ..command import SERVICE, Run, executable, hours_option, options
 from ..extraction import chosen, guarded
-from ..llm import Provider, ServiceFailed, complete, provider
+from ..llm import ServiceFailed, attempted, provider
 from ..output import write_text
 from ..recap import Sources, plan_folders, recap
 from ..selection import Sessions, Window, rows
@@ -26,57 +26,34 @@ _PARTS = ("Current state", "Goals, tasks, steers")
     click.option("--no-llm", is_flag=True, help="Ask no model: facts only, and no key needed."),
 )
 def main(
-    run: Run,
-    session: str | None,
-    harnesses: tuple[str, ...],
-    hours: float,
-    provider: str | None,
-    no_llm: bool,
+    run: Run, session: str | None, harnesses: tuple[str, ...], hours: float, asked: str | None, no_llm: bool
 ) -> int | None:
     """Print an orientation over the work since the last compaction: facts first, then what a model made of them."""
-    who = None if no_llm else _provider(run, provider)
+    try:
+        who = None if no_llm else provider(asked, run.environ)
+    except Refused as error:
+        raise failure(error) from error
     store, found = next(iter(chosen(run, (session,) if session else (), harnesses)))
     row = store.row(found, run.now)
-    recent = [near for near, _, _ in rows(Sessions([store], run.notices), Window(hours=hours), run.now)]
     sources = Sources(
         row=row,
-        recent=recent,
+        recent=[near for near, _, _ in rows(Sessions([store], run.notices), Window(hours=hours), run.now)],
         hours=hours,
         messages=lambda: guarded(run, store, found, lambda s, r: s.since_compaction(r)),
         entries=lambda: guarded(run, store, found, lambda s, r: s.entries(r, {})),
         folders=plan_folders(row["directory"], run.environ),
         notices=run.notices,
     )
-    missing: list[str] = []
-    ask = None if who is None else lambda questions: _answers(run, who, questions, missing)
-    write_text(recap(sources, run.now, ask, who and who.model))
-    for text in missing:
-        run.notices.say(text)
-    return SERVICE if missing else None
 
+    def ask(questions: Sequence[tuple[str, str]]) -> list[str]:
+        assert who is not None
+        texts = []
+        for part, answer in zip(_PARTS, attempted(who, questions, say=run.notices.say), strict=False):
+            if isinstance(answer, ServiceFailed):
+                run.notices.failures[part] = f"{part} is missing: {answer}"
+                answer = f"Missing: the model did not answer ({answer})."
+            texts.append(answer)
+        return texts
 
-def _provider(run: Run, asked: str | None) -> Provider:
-    try:
-        return provider(asked, run.environ)
-    except Refused as error:
-        raise failure(error) from error
-
-
-def _answers(run: Run, who: Provider, questions: Sequence[tuple[str, str]], missing: list[str]) -> list[str]:
-    """The answers to the questions, asked side by side; one that fails leaves the other."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    def answer(question: tuple[str, str]) -> str | ServiceFailed:
-        try:
-            return complete(who, [question], say=run.notices.say)[0]
-        except ServiceFailed as error:
-            return error
-
-    texts = []
-    with ThreadPoolExecutor(len(questions)) as threads:
-        for part, found in zip(_PARTS, threads.map(answer, questions), strict=False):
-            if isinstance(found, ServiceFailed):
-                missing.append(f"{part} is missing: {found}")
-                found = f"Missing: the model did not answer ({found})."
-            texts.append(found)
-    return texts
+    write_text(recap(sources, run.now, ask if who else None, who and who.model))
+    return SERVICE if any(part in run.notices.failures for part in _PARTS) else None

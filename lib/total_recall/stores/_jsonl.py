@@ -62,7 +62,8 @@ class Lines:
     harness from a piece of one; it decides what may be recovered from a line on which a record is glued to the stub of
     a torn one.
 
-    With `whole`, an unterminated last line is left for the next read: it may still be growing.
+    With `whole`, an unterminated last line is left for the next read, as it may still be growing, unless it is a whole
+    object: nothing that could follow would change that.
     At the end one notice is said for all bad lines of the file.
     """
 
@@ -90,7 +91,9 @@ class Lines:
         source = open_session(self.path)
         try:
             if self.offset:
-                source.seek(self.offset)
+                source.seek(self.offset - 1)
+                if source.read(1) not in (b"\n", b""):
+                    self.number -= 1  # the rest of a line that was read without its end
             yield from self._lines(source)
         except (OSError, EOFError) as error:
             raise Unreadable(self.path, error) from error
@@ -103,7 +106,7 @@ class Lines:
         for line in source:
             start = self.offset
             ended = line.endswith(b"\n")
-            if not ended and self._whole:
+            if not ended and self._whole and not isinstance(parse(line), dict):
                 return
             self.number += 1
             self.offset = start + len(line)

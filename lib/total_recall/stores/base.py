@@ -447,9 +447,9 @@ class Tally:
         if author == "tool" or author == "injected":
             return
         counts["empty"] = False
-        if message.get("agent") == "sidechain":
-            return
         prompt = message["role"] == "user"
+        if prompt and message.get("agent") == "sidechain":
+            return  # an agent's words to its inline sub-agent
         if prompt and self.first_prompt is None and message["content"].strip():
             self.first_prompt = message["content"][:1000]
         if message.get("replayed"):
