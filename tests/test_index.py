@@ -146,8 +146,8 @@ def test_a_record_without_a_time_is_marked_as_such(world):
     index = world.open()
     import tantivy
 
-    hits = index.searcher.search(tantivy.Query.term_query(index.schema, "text", "timeless"), 1).hits
-    assert index.searcher.fast_field_values("ts", [hits[0][1]]) == [UNTIMED]
+    ((_, address),) = index.best(tantivy.Query.term_query(index.schema, "text", "timeless"), 1)
+    assert index.column("ts", [address]) == [UNTIMED]
 
 
 # -- it costs what changed -------------------------------------------------------------------------------------

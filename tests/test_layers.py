@@ -14,7 +14,7 @@ LAYERS = [
     ["selection", "shadow", "catalogue", "profile_cache", "indexed", "ledger", "derived"],
     ["output"],
     ["bounds", "follow"],
-    ["analysis", "query", "passages", "ranking", "indexing", "index"],
+    ["analysis", "query", "passages", "ranking", "indexing", "reading", "index"],
     ["lexicon", "snippets", "sources", "search", "scan"],
     ["scope", "coverage", "freshness", "finding", "context", "prompts", "llm", "summarise", "recap"],
     ["command"],

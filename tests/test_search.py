@@ -497,6 +497,20 @@ def test_when_the_index_cannot_be_written_what_is_there_is_searched(told, monkey
     assert "No space left" in told.notices.failures["lines"]
 
 
+@pytest.mark.parametrize("suffix", ["term", "idx", "pos", "store", "fast", "fieldnorm"])
+def test_bytes_that_rot_in_the_index_are_noticed_at_the_latest_when_they_hurt(told, suffix):
+    hits = told.search("quokka census")
+    for path in (told.folder / "shadow" / "lines" / "index").glob(f"*.{suffix}"):
+        data = bytearray(path.read_bytes())
+        data[: len(data) // 2] = b"\xa5" * (len(data) // 2)
+        path.write_bytes(data)
+
+    found = told.search("quokka census")
+
+    assert [hit["id"] for hit in found] == [hit["id"] for hit in hits] or suffix == "fieldnorm"
+    assert suffix == "fieldnorm" or any("damaged" in text for text in told.notices.said)
+
+
 def test_a_record_that_is_gone_since_is_no_error(told):
     told.search("quokka")
     finder = told.finder("quokka", refresh=False)

@@ -11,15 +11,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import monotonic, sleep
-from typing import Any, NamedTuple
 
 import orjson
 import tantivy
 
 from . import analysis
 from .indexed import is_published, number_of, publish
-from .indexing import Indexed, delete, row_of, unpacked
+from .indexing import Indexed, delete, row_of
 from .notices import Notices, Unreadable
+from .reading import Reader
 from .record import Record
 from .stores.base import Reference, Store
 
@@ -35,18 +35,6 @@ _MANY = 1_000_000
 
 class Locked(Exception):
     """Another process writes to the index."""
-
-
-class Known(NamedTuple):
-    """What the index says of a session, cheaply: times in milliseconds since 1970."""
-
-    address: Any
-    signature: int
-    start: int
-    end: int
-    records: int
-    documents: int
-    cut: int
 
 
 def _schema() -> tantivy.Schema:
@@ -66,16 +54,11 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-class Index:
+class Index(Reader):
     """An open index. Readers never wait; a writer is alone (see `writing`)."""
 
     def __init__(self, folder: str, index: tantivy.Index) -> None:
-        self.folder = folder
-        self.schema = index.schema
-        self._index = index
-        self._index.register_tokenizer(analysis.NAME, analysis.analyzer())
-        self._searcher: tantivy.Searcher | None = None
-        self._sessions: dict[int, Known] | None = None
+        super().__init__(folder, index)
         self._signatures: dict[str, int] = {}
 
     @classmethod
@@ -95,7 +78,7 @@ class Index:
         if state == "older":
             notices.say(f"{folder} was made by an older version or another program and is rebuilt")
         if state != "ours":
-            cls._discard(folder)
+            cls.discard(folder)
         try:
             return cls._opened(folder)
         except (ValueError, OSError) as error:
@@ -103,7 +86,7 @@ class Index:
                 notices.say(f"{folder}: {error.strerror}; this run goes on without it")
                 return None
             notices.say(f"{folder} is damaged ({_first_line(error)}) and is rebuilt")
-            cls._discard(folder)
+            cls.discard(folder)
         try:
             return cls._opened(folder)
         except (ValueError, OSError) as error:
@@ -136,8 +119,8 @@ class Index:
         return cls(folder, tantivy.Index.open(folder))
 
     @staticmethod
-    def _discard(folder: str) -> None:
-        """Move the folder away, then remove it; readers that have it open read on."""
+    def discard(folder: str) -> None:
+        """Throw an index away: move the folder, then remove it; readers that have it open read on."""
         import shutil
 
         away = f"{folder}.old.{os.getpid()}"
@@ -151,41 +134,6 @@ class Index:
             os.unlink(away)
 
     # -- reading -----------------------------------------------------------------------------------------------
-
-    @property
-    def searcher(self) -> tantivy.Searcher:
-        """What was committed when it was first asked for."""
-        if self._searcher is None:
-            self._index.reload()
-            self._searcher = self._index.searcher()
-        return self._searcher
-
-    def _renew(self) -> None:
-        self._searcher = self._sessions = None
-
-    def sessions(self) -> dict[int, Known]:
-        """What is known of each indexed session, by `number_of(session_id)`."""
-        if self._sessions is None:
-            searcher = self.searcher
-            found = searcher.search(tantivy.Query.term_query(self.schema, "class", "title"), _MANY, count=False)
-            addresses = [address for _, address in found.hits]
-            columns = [
-                searcher.fast_field_values(name, addresses)
-                for name in ("session", "signature", "start", "end", "records", "documents", "cut")
-            ]
-            rows = zip(addresses, *columns, strict=True)
-            self._sessions = {number: Known(address, *facts) for address, number, *facts in rows}
-        return self._sessions
-
-    def stored(self, address: Any) -> Record:
-        """What a document holds for display: of a text its `at` and the record's own fields, of a session its facts."""
-        found: Any = self.searcher.doc(address).get_first("stored")
-        return unpacked(bytes(found))
-
-    def count(self, query: tantivy.Query) -> int:
-        """How many texts a query matches."""
-        found: Any = self.searcher.search(query, 1)
-        return found.count or 0
 
     def age(self, now: float) -> float:
         """Seconds since the last commit."""
@@ -245,7 +193,7 @@ class Index:
                     os.unlink(note)
                 except OSError:
                     pass
-                self._renew()
+                self.renew()
 
     def _holder(self) -> str:
         try:

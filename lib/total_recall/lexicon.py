@@ -85,18 +85,18 @@ class Lexicon:
 
     def __init__(self, indexes: Sequence[Index]) -> None:
         self.indexes = indexes
-        self.total = sum(index.searcher.num_docs for index in indexes)
+        self.total = sum(index.size for index in indexes)
 
     def frequency(self, term: str) -> int:
         """In how many texts a term stands."""
-        return sum(index.searcher.doc_freq("text", term) for index in self.indexes)
+        return sum(index.frequency(term) for index in self.indexes)
 
     def known(self, term: str) -> bool:
-        return any(index.searcher.doc_freq("text", term) for index in self.indexes)
+        return any(index.frequency(term) for index in self.indexes)
 
     def rarity(self, index: Index, term: str) -> float:
         """The inverse document frequency that the engine gives a term in one index."""
-        return _rarity(index.searcher.doc_freq("text", term), index.searcher.num_docs)
+        return _rarity(index.frequency(term), index.size)
 
     def atoms(self, words: Sequence[Word], weights: Weights) -> dict[Word, list[Atom]]:
         """The words with their spellings and weights; what stands nowhere in one piece is looked for in several."""
@@ -220,7 +220,7 @@ class Lexicon:
             return best[0]
         near: list[tuple[int, str]] = []
         for index in self.indexes if len(term) >= 5 else ():
-            for other, count in index.searcher.terms_with_prefix("text", term[0], limit=_MOST_COMPARED):
+            for other, count in index.terms(term[0], _MOST_COMPARED):
                 if abs(len(other) - len(term)) <= 2 and _distance(term, other) <= 2:
                     near.append((count, other))
         return max(near)[1] if near else None

@@ -153,14 +153,14 @@ class _Run:
     def _candidates(self, part: Part) -> list[Candidate]:
         filters = part.filters(self.filters)
         query = self._compiled(part, self.query.root, filters)
-        searcher = part.index.searcher
+        index = part.index
         if not self.atoms:
-            hits = [(0.0, address) for _, address in searcher.search(query, CANDIDATES, order_by_field="ts").hits]
+            hits = [(0.0, address) for _, address in index.best(query, CANDIDATES, order_by_field="ts")]
         else:
-            hits = searcher.search(query, self._depth(part), count=False, weight_by_field="weight").hits
+            hits = index.best(query, self._depth(part), weight_by_field="weight")
         self.total += part.index.count(query)
         addresses = [address for _, address in hits]
-        columns = [searcher.fast_field_values(name, addresses) for name in ("key", "session", "ts")]
+        columns = [index.column(name, addresses) for name in ("key", "session", "ts")]
         candidates = [
             Candidate(part, address, score, key, session, ts)
             for (score, address), key, session, ts in zip(hits, *columns, strict=True)
@@ -170,7 +170,7 @@ class _Run:
         return candidates
 
     def _depth(self, part: Part) -> int:
-        return CANDIDATES if self.limit else max(CANDIDATES, part.index.searcher.num_docs)
+        return CANDIDATES if self.limit else max(CANDIDATES, part.index.size)
 
     def _compiled(self, part: Part, root: Group, filters: list[tuple[tantivy.Occur, tantivy.Query]]) -> tantivy.Query:
         words = self._group(part, root)
@@ -214,9 +214,8 @@ class _Run:
                 (Should, tantivy.Query.const_score_query(atom.matches(part.index), float(1 << bit)))
                 for bit, atom in enumerate(atoms)
             ]
-            searcher = part.index.searcher
-            hits = searcher.search(tantivy.Query.boolean_query(clauses), len(candidates), count=False).hits
-            numbers: list[Any] = searcher.fast_field_values("key", [address for _, address in hits])
+            hits = part.index.best(tantivy.Query.boolean_query(clauses), len(candidates))
+            numbers = part.index.column("key", [address for _, address in hits])
             for (score, _), key in zip(hits, numbers, strict=True):
                 mask = int(score)
                 share = fsum(atom.weight for bit, atom in enumerate(atoms) if mask >> bit & 1)

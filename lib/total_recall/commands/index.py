@@ -26,6 +26,7 @@ from ..index import Index, Locked
 from ..indexed import number_of
 from ..notices import Unreadable
 from ..output import encoded, lines, write
+from ..reading import Damaged
 from ..record import Record
 from ..report import index_line
 from ..selection import NoSession, Sessions, Window, rows, selected
@@ -83,7 +84,7 @@ def main(
                 continue  # a store that cannot be listed has not lost its sessions
             path = folder(store.harness, store.place, run.environ, run.notices)
             index = Index.open(path, run.notices) if path else None
-            if index is None:
+            if path is None or index is None:
                 run.notices.fail(store.harness, Unreadable(f"the index of {store.harness}", "see the notice"))
                 continue
             if rebuild:
@@ -98,6 +99,11 @@ def main(
             alive = None if keep_deleted else [session.session_id for owner, session in everything if owner is store]
             try:
                 yield from _refreshed(run, store, index, mine, alive, wait)
+            except Damaged as damaged:
+                run.notices.say(f"{damaged} and is rebuilt")
+                Index.discard(damaged.folder)
+                if anew := Index.open(path, run.notices):
+                    yield from _refreshed(run, store, anew, mine, alive, wait)
             except Unreadable as error:
                 run.notices.fail(store.harness, error)
 
