@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .notices import Unreadable
+from .stores._jsonl import open_regular
 from .stores.tools import TOOLS
 
 _CHUNK = 1 << 20
@@ -48,14 +50,14 @@ class Literal:
             return True
         keep = len(self._core) + 8
         try:
-            with open(path, "rb", buffering=0) as file:
+            with open_regular(path) as file:
                 rest = b""
                 while chunk := file.read(_CHUNK):
                     block = (rest + chunk).lower()
                     if self._core in block or _DISGUISED.search(rest + chunk):
                         return True
                     rest = chunk[-keep:]
-        except OSError:
+        except (OSError, Unreadable):
             return True
         return False
 
