@@ -9,7 +9,7 @@ import orjson
 
 from .notices import Notices, Unreadable
 from .record import Record, scrubbed
-from .stores.base import Reference, Store
+from .stores.base import GONE, Reference, Store
 from .times import epoch, from_epoch
 
 _MANY = 100  # sessions from which their rows are fetched at once
@@ -186,6 +186,8 @@ def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Rec
     homeless = 0
     for store, session in sorted(sessions.listed(window.start(now), window.directory), key=_newest):
         row = store.row(session, now)
+        if row.get("read_error") == GONE:
+            continue
         homeless += bool(window.directory) and row["directory"] is None
         if within(window, row, store, session, now):
             yield row, store, session
