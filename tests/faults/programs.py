@@ -206,8 +206,9 @@ def agree(found: Mapping[str, Ran], laid: Laid) -> None:
     assert laid.witness in rows
     ids = [message["id"] for message in messages]
     assert ids == sorted(set(ids))
-    own = [m for m in messages if not m.get("replayed") and m.get("agent") != "sidechain"]
-    prompts = [m for m in own if m["role"] == "user" and m["authorship"] in ("human", "delegated")]
+    own = [m for m in messages if not m.get("replayed")]
+    prompts = [m for m in own if m["authorship"] in ("human", "delegated") and m.get("agent") != "sidechain"]
+    prompts = [m for m in prompts if m["role"] == "user"]
     calls = [call for m in own if m["authorship"] not in ("tool", "injected") for call in m["tool_calls"]]
     if laid.harness == "opencode":
         # To count calls their rows are not opened: a damaged one counts too.

@@ -12,7 +12,7 @@ import pytest
 from sample import ROOT
 from total_recall.notices import Unreadable
 
-from .layouts import LAYOUTS, LINES, told
+from .layouts import HARNESSES, LAYOUTS, LINES, told
 from .programs import agree, environment, run, run_all
 
 
@@ -78,3 +78,87 @@ def test_what_is_no_file_is_never_opened_and_hides_no_other_session(name, what, 
         assert ran.status in expected, ran
         assert str(laid.path) in ran.err or not damaged or tool in ("tr-resume", "tr-profile")
         assert run(tool, laid.witness, env=env).status in (0, 1)
+
+
+def _loops(laid):
+    """Links by which every folder of the store is reached again, from above, from below and from itself."""
+    for folder in [laid.root, *(path for path in sorted(laid.root.rglob("*")) if path.is_dir())]:
+        (folder / "loop").symlink_to(laid.root)
+        (folder / "self").symlink_to("self")
+        if folder != laid.root:
+            (folder.parent / f"{folder.name} again").symlink_to(folder.name)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_links_in_circles_show_every_session_once(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    before = run("tr-list", env=environment(tmp_path / "before", laid)).records
+    _loops(laid)
+
+    found = run_all(laid, tmp_path)
+
+    agree(found, laid)
+    rows = found["tr-list"].records
+    assert [row["session_id"] for row in rows] == [row["session_id"] for row in before]
+    assert [row["user_count"] for row in rows] == [row["user_count"] for row in before]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_store_may_be_reached_through_a_link(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    here = told(laid.messages())
+    link = tmp_path / "linked"
+    link.symlink_to(laid.root)
+    laid.root = link
+
+    assert told(laid.messages()) == here
+
+
+# -- while it is read ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def vanishing(tmp_path, monkeypatch):
+    """Run a command on a store whose target is deleted as soon as it has been listed."""
+
+    def ran(name, *words):
+        laid = LAYOUTS[name](tmp_path / "store")
+        kind = type(laid.store())
+        listed = kind.sessions
+
+        def sessions(self, *given):
+            found = listed(self, *given)
+            laid.remove()
+            return found
+
+        monkeypatch.setattr(kind, "sessions", sessions)
+        return laid, run(*(word.format(id=laid.target) for word in words), env=environment(tmp_path, laid))
+
+    return ran
+
+
+@pytest.mark.parametrize("words", LISTERS, ids=" ".join)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_session_that_is_gone_when_its_turn_comes_is_passed_over_without_a_word(name, words, vanishing):
+    laid, ran = vanishing(name, *words)
+
+    assert (ran.status, ran.notices) in ((0, []), (1, []))
+    if words[0] == "tr-list":
+        assert [row["session_id"] for row in ran.records] == [laid.witness]
+
+
+@pytest.mark.parametrize("tool", READERS)
+@pytest.mark.parametrize("name", HARNESSES)
+def test_a_session_that_was_asked_for_and_is_gone_is_named(name, tool, vanishing):
+    laid, ran = vanishing(name, tool, "{id}")
+
+    assert ran.status == (0 if tool == "tr-resume" else 3)
+    assert ran.status == 0 or laid.target[:8] in ran.err or str(laid.path) in ran.err
+
+
+@pytest.mark.parametrize("tool", READERS)
+@pytest.mark.parametrize("name", HARNESSES)
+def test_the_latest_session_is_one_that_is_there(name, tool, vanishing):
+    _, ran = vanishing(name, tool)
+
+    assert ran.status in (0, 1)
