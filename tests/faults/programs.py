@@ -164,7 +164,7 @@ COMMANDS = [
     _row("tr-search --match literal --limit 0 {word}", statuses=(0, 1)),
     _row("tr-search --match regex {word}", statuses=(0, 1)),
     _row("tr-search --report {word}", "text", statuses=(0, 1)),
-    _row("tr-context -- {id}:2"),
+    _row("tr-context -- {id}:2", statuses=(0, 2)),
     _row("tr-context --human -", fed="tr-search --match literal --limit 0 {word}"),
     _row("tr-resume -- {id}", "shell", statuses=(0, 2)),
     _row("tr-resume --json -- {id}", statuses=(0, 2)),
