@@ -44,7 +44,9 @@ def transcripts(root: str, since: float, notices: Notices, harness: str) -> list
             continue
         files.add((facts.st_dev, facts.st_ino))
         stem = entry.name.removesuffix(SUFFIX)
-        session = Reference(harness, stem, entry.path, facts.st_mtime, facts.st_size, (entry.path,), key=parent)
+        session = Reference(
+            harness, stem, entry.path, max(facts.st_mtime, 0.0), facts.st_size, (entry.path,), key=parent
+        )
         # Ids of sub-agents are short: only those of one session or one project are sure to be the same.
         owner = (parent or os.path.dirname(entry.path)) if stem.startswith("agent-") else None
         found.setdefault((owner, stem), []).append(session)

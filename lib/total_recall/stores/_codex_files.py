@@ -63,7 +63,17 @@ def rollouts(root: str, archive: str, notices: Notices) -> list[Rollout]:
                 thread, segment = (ids[1], ids[2] or "") if ids else ("", "")
                 kind, archived = _KINDS.index(dot + extension), folder == archive
                 found.append(
-                    Rollout(path, stem, thread, segment, kind, archived, known.st_size, known.st_mtime, known.st_ino)
+                    Rollout(
+                        path,
+                        stem,
+                        thread,
+                        segment,
+                        kind,
+                        archived,
+                        known.st_size,
+                        max(known.st_mtime, 0.0),
+                        known.st_ino,
+                    )
                 )
     return found
 

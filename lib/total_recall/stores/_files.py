@@ -67,7 +67,7 @@ def regular_files(folder: str, notices: Notices) -> Iterator[File]:
                     waiting.append((entry.path, depth + 1))
             elif stat.S_ISREG(known.st_mode) and (known.st_dev, known.st_ino) not in met:
                 met.add((known.st_dev, known.st_ino))
-                yield File(entry.path, known.st_size, known.st_mtime, known.st_ino)
+                yield File(entry.path, known.st_size, max(known.st_mtime, 0.0), known.st_ino)
 
 
 class Heads:

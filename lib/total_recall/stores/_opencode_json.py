@@ -79,7 +79,7 @@ class Tree:
             return None
         if value is None:
             self._notices.say(f"{file}: damaged; its session is known by the file's name")
-            return Session(id, updated=stamp(file)[1] / 1e9, file=file)
+            return Session(id, updated=max(stamp(file)[1] / 1e9, 0.0), file=file)
         time = mapping(value.get("time"))
         return Session(
             id=id,

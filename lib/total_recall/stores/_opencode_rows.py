@@ -63,7 +63,7 @@ class Session(NamedTuple):
 
 def seconds(value: Any) -> float:
     """A stored time in seconds since 1970; zero for what is no time."""
-    return epoch(value) or 0.0
+    return max(epoch(value) or 0.0, 0.0)
 
 
 def model_name(model: dict[str, Any]) -> str | None:

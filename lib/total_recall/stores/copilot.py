@@ -158,7 +158,7 @@ def _file(path: str) -> File | None:
         return None
     except OSError:
         return File(path, 0, 0.0, 0)
-    return File(path, known.st_size, known.st_mtime, known.st_ino) if stat.S_ISREG(known.st_mode) else None
+    return File(path, known.st_size, max(known.st_mtime, 0.0), known.st_ino) if stat.S_ISREG(known.st_mode) else None
 
 
 def _id(path: str) -> str:

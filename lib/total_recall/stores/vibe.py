@@ -120,7 +120,7 @@ class Vibe(Store):
                 HARNESS,
                 here.session_id,
                 here.path,
-                updated / 1e9,
+                max(updated / 1e9, 0.0),
                 sum(here.stamps[::3]),
                 here.files,
                 tuple(names),
@@ -281,4 +281,4 @@ def _unified_reference(name: str, path: str) -> Reference | None:
     updated = max(each[1] for each in stamps) or stamp(path)[1]
     files = tuple(each for each, known in zip(files, stamps, strict=True) if known[2])
     size = sum(each[0] for each in stamps)
-    return Reference(HARNESS, name, path, updated / 1e9, size, files, (), {"layout": "unified"})
+    return Reference(HARNESS, name, path, max(updated / 1e9, 0.0), size, files, (), {"layout": "unified"})
