@@ -79,7 +79,7 @@ function by_position(    buckets, bucket, n, text, last, from, i, most) {
 	close(file)
 	if (missing) position[buckets]--
 	for (i = 1; i <= buckets; i++) if (position[i] > most) most = position[i]
-	printf "\n%-21s %13s  %6s\n", "lines", "bytes", "share"
+	printf "\nBucket Distribution:\n\n%-21s %13s  %6s\n", "lines", "bytes", "share"
 	for (i = 1; i <= buckets; i++) {
 		printf "%-21s %13.0f  %5.1f%%%s\n", range(from + 1, until[i]), position[i], share(position[i]), bar(position[i], most)
 		from = until[i]

@@ -22,7 +22,9 @@ show() {
 }
 
 show "tr-stores | tr-fmt"
-show "tr-list --roots | tr-fmt | head -n 12"
-show "tr-list -H claude --roots --limit 1 | tr-extract --full - | tr-fmt | head -n 24"
-show "tr-list | tr-extract --full - | jq -r '.tool_calls[].name' | sort | uniq -c | sort -rn | head -n 5"
+show "tr-list --roots | grep -v '\"empty\":true' | tr-fmt | head -n 12"
+show "tr-extract --full c43b9ab4 | tr-fmt | head -n 24"
+show "tr-search 'which bird' --limit 4 | tr-fmt"
+command -v jq > /dev/null \
+  && show "tr-list | tr-extract --full - | jq -r '.tool_calls[].name' | sort | uniq -c | sort -rn | head -n 5"
 printf '\nNext: man -M %s/man 7 total-recall\n' "$(dirname "$here")"

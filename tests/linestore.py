@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import orjson
-
 from total_recall.notices import Notices
 from total_recall.stores._jsonl import Lines, open_regular
 from total_recall.stores.base import Entry, Place, Reference, Store, newest_first, stamp

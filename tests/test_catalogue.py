@@ -15,12 +15,18 @@ from total_recall.notices import Notices
 
 @pytest.fixture
 def folder(tmp_path):
-    return str(tmp_path)
+    yield str(tmp_path)
+    while OPEN:
+        OPEN.pop().close()
+
+
+OPEN = []
 
 
 def opened(folder):
     notices = Notices()
-    return Catalogue(folder, notices), notices
+    OPEN.append(Catalogue(folder, notices))
+    return OPEN[-1], notices
 
 
 def never(_):

@@ -129,13 +129,24 @@ def test_an_incomplete_last_line_is_a_notice_of_its_own(file):
 
 
 def test_whole_leaves_an_unterminated_line_for_the_next_read(file):
-    path = file(b'{"n":1}\n{"n":2}')
+    path = file(b'{"n":1}\n{"n":2')
 
     found, said, offset = read(path, whole=True)
 
     assert [value for _, _, value in found] == [{"n": 1}]
     assert (said, offset) == ([], 8)
-    assert values(b'{"n":1}\n{"n":2}', file) == [{"n": 1}, {"n": 2}]
+
+
+def test_a_last_record_without_a_line_end_is_whole_and_its_line_goes_on_from_there(file):
+    path = file(b'{"n":1}\n{"n":2}')
+
+    found, _, offset = read(path, whole=True)
+    path.write_bytes(b'{"n":1}\n{"n":2}\n{"n":3}\nrubbish\n')
+    later = Lines(str(path), notices := Notices(), known, offset=offset, number=2, whole=True)
+
+    assert [value for _, _, value in found] == [{"n": 1}, {"n": 2}]
+    assert [value for _, _, value in later] == [{"n": 3}, None]
+    assert list(notices.said) == [f"{path}:4: 1 damaged line, this is the first; everything else was read"]
 
 
 def test_a_line_has_no_limit(file):

@@ -10,14 +10,15 @@ from sample import ROOT
 LAYERS = [
     ["record", "times", "notices", "shell_syntax", "shell", "jtd", "redact", "terminal"],
     ["stores"],
-    ["calls", "todos", "questions", "dialogue", "git", "profile", "histogram"],
-    ["selection", "shadow", "catalogue", "profile_cache"],
+    ["calls", "patterns", "todos", "questions", "dialogue", "git", "profile", "histogram"],
+    ["selection", "shadow", "catalogue", "profile_cache", "indexed", "ledger", "derived"],
     ["output"],
     ["bounds", "follow"],
-    ["analysis", "query", "passages", "ranking", "index", "lexicon", "snippets", "sources", "search", "scan"],
-    ["scope", "coverage", "freshness", "finding", "context", "ledger", "prompts", "llm", "recap"],
+    ["analysis", "query", "passages", "ranking", "indexing", "reading", "index"],
+    ["lexicon", "snippets", "sources", "search", "scan"],
+    ["scope", "coverage", "freshness", "finding", "context", "prompts", "llm", "summarise", "recap"],
     ["command"],
-    ["extraction", "report", "render"],
+    ["extraction", "report", "render", "summarising"],
     ["commands"],
 ]
 PACKAGE = ROOT / "lib" / "total_recall"

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from sample import ROOT
-from total_recall.llm import MAX_TOKENS, Provider, ServiceFailed, complete, provider
+from total_recall.llm import MAX_TOKENS, Provider, ServiceFailed, attempted, complete, provider
 from total_recall.stores.registry import Refused
 
 KEY = "Zq9-own-key-of-no-known-shape"
@@ -252,6 +252,26 @@ def test_one_failure_fails_the_batch_and_names_its_index(model):
 
     assert text.startswith("prompt 2: 127.0.0.1:")
     assert "answered 400" in text
+
+
+def test_of_attempts_a_failure_stands_in_its_place_and_leaves_the_others(model):
+    def by_question(handler):
+        reply(handler, answer("no", 400) if handler.question == "bad" else answer(handler.question))
+
+    asked = Asked(model(by_question))
+    first, second, third = attempted(asked.provider, [("s", "one"), ("s", "bad"), ("s", "two")])
+
+    assert (first, third) == ("one", "two")
+    assert isinstance(second, ServiceFailed)
+    assert "answered 400" in str(second)
+
+
+def test_an_attempt_over_the_cap_is_refused_like_any_other(model):
+    server = model(answer())
+    with pytest.raises(Refused):
+        attempted(Asked(server).provider, [("s", "small"), ("s", "x" * (MAX_TOKENS * 4 + 1))])
+
+    assert server.requests == []
 
 
 def test_no_prompt_is_no_request(model):

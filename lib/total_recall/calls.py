@@ -9,8 +9,7 @@ from typing import Any
 
 import orjson
 
-from .record import Record
-from .shell import commands, quoted
+from .record import Record, encoded
 from .stores.tools import commands_of, kind_of
 
 _WAITING = 200  # calls after which an older one without a result is not waited for
@@ -124,6 +123,8 @@ def _list_summary(items: list[dict[str, Any]]) -> str:
 
 def _command(given: Any) -> str:
     if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+        from .shell import quoted
+
         return given[2] if len(given) == 3 and given[1] in ("-c", "-lc") else quoted(given)
     return given if isinstance(given, str) else ""
 
@@ -136,7 +137,7 @@ def _flat(value: Any) -> str:
     if value is None or value == {}:
         return ""
     if not isinstance(value, str):
-        value = orjson.dumps(value, default=str).decode()
+        value = encoded(value).decode()
     return " ".join(value.split())
 
 
@@ -159,6 +160,8 @@ def files_of(harness: str, name: str, arguments: Any) -> Iterator[tuple[str, boo
     elif kind == "shell":
         for text in commands_of(harness, name, value):
             if "apply_patch" in text and "*** " in text:
+                from .shell import commands
+
                 for command in commands(text):
                     if command[0].rsplit("/", 1)[-1] == "apply_patch":
                         yield from _in_patch("\n".join((*command[1:], command.stdin or "")))

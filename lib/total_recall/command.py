@@ -16,12 +16,13 @@ import click
 
 from . import __version__
 from .bounds import Limits, TooLarge
+from .derived import Derived
 from .notices import Notices, Unreadable
 from .output import OutputFailed, die_of_sigpipe
 from .record import Record
 from .selection import NoSession
 from .stores.base import Memory, Place, Store
-from .stores.registry import HARNESSES, Refused, open_stores
+from .stores.registry import HARNESSES, Refused, open_stores, places
 from .times import when
 
 DONE, NOTHING, WRONG, UNREAD, SERVICE, OUTPUT, LOCKED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -48,6 +49,7 @@ class Run:
         self.now = time()
         self._told: set[str] = set()
         self._stores: list[Store] = []
+        self._shadows: dict[str, str] = {}
 
     @property
     def stdin(self) -> IO[bytes] | None:
@@ -62,15 +64,25 @@ class Run:
             stores = open_stores(asked, self.environ, self.notices, self._memory)
         except Refused as error:
             raise Failure(str(error)) from error
+        for store in stores:
+            if path := self._shadows.get(store.harness):
+                store.derived = Derived(path, self.notices)
         self._stores += stores
         return stores
+
+    def looked(self) -> list[str]:
+        """The roots of all known stores, for the case that there is none."""
+        return [place.root for place in places(HARNESSES, self.environ).values()]
 
     def _memory(self, harness: str, place: Place) -> Memory:
         from .catalogue import Catalogue
         from .shadow import folder
 
         path = folder(harness, place, self.environ, self.notices)
-        return Catalogue(path, self.notices) if path else Memory()
+        if path is None:
+            return Memory()
+        self._shadows[harness] = path
+        return Catalogue(path, self.notices)
 
     def close(self) -> None:
         """Write what was learned."""

@@ -8,6 +8,7 @@ from .record import Record
 from .scope import Scope
 
 _NAMED = 20
+_SHOWN = 300  # characters of a query on the line
 
 
 class Coverage:
@@ -26,7 +27,8 @@ class Coverage:
         self.unreadable: dict[str, str] = {}
         self.records = 0
         self.total = 0
-        self.cut_outputs = 0
+        self.ruled_out = 0
+        self.outputs_cut = 0
         self.index_age: float | None = None
         self.suggestions: list[Record] = []
 
@@ -54,8 +56,10 @@ class Coverage:
         for key, names in (("stale_sessions", self.stale), ("missing_sessions", self.missing)):
             if names:
                 found[key] = names[:_NAMED]
-        if self.cut_outputs:
-            found["outputs_cut"] = self.cut_outputs
+        if self.outputs_cut:
+            found["outputs_cut"] = self.outputs_cut
+        if self.ruled_out:
+            found["ruled_out_by_bytes"] = self.ruled_out
         if self.index_age is not None:
             found["index_age_seconds"] = round(self.index_age)
         if self.suggestions:
@@ -69,13 +73,18 @@ class Coverage:
         if self.in_scope != self.known:
             text += f" ({self.known} known)"
         notes = [f"{self.indexed_now} indexed now"] if self.indexed_now else []
+        if self.ruled_out:
+            notes.append(f"{self.ruled_out} ruled out by their bytes")
+        if self.outputs_cut:
+            notes.append(f"{_counted(self.outputs_cut, 'long output')} searched in part")
         notes += [f"{len(names)} {what}" for what, names in self._lacking() if names]
         if self.index_age is not None:
             notes.append(f"the index is {_span(self.index_age)} old")
         if notes:
             text += f"; {', '.join(notes)}"
         if self.parsed_as != self.given:
-            text += f"; read as: {self.parsed_as}"
+            read_as = self.parsed_as
+            text += f"; read as: {read_as if len(read_as) <= _SHOWN else read_as[:_SHOWN] + '…'}"
         for suggestion in self.suggestions:
             text += f"; try ({suggestion['reason']}): {suggestion['command']}"
         return text

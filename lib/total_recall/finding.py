@@ -7,13 +7,16 @@ from typing import NamedTuple
 
 from .coverage import Coverage
 from .freshness import Indexes, Progress, source
+from .index import Index
 from .lexicon import Lexicon
 from .notices import Notices
+from .patterns import Literal, Regex
 from .query import Query, parse
+from .reading import Damaged
 from .record import Record
-from .scan import Literal, Regex, Scan, grouped
+from .scan import Scan, grouped
 from .scope import Scope, scoped
-from .search import A_SESSION, matching, search
+from .search import A_SESSION, Found, matching, search
 from .selection import Sessions, Window
 from .shell import quoted
 from .sources import Filters, Source
@@ -115,8 +118,12 @@ class Finder:
         self._scope = self._scoped(asked)
         for sentence in self._scope.said:
             notices.say(sentence)
+        self.coverage = self._account()
+
+    def _account(self) -> Coverage:
+        asked = self.asked
         read_as = self.parsed.reading() if self.parsed else f"{asked.match} {asked.text!r}"
-        self.coverage = Coverage(self._scope, asked.text, read_as)
+        return Coverage(self._scope, asked.text, read_as)
 
     def _compiled(self) -> Literal | Regex | None:
         if self.parsed and not self.parsed.literal:
@@ -146,21 +153,32 @@ class Finder:
     def _searched(self) -> Iterator[Record]:
         assert self.parsed is not None
         with Indexes(self.notices, self._folder_of) as indexes:
-            sources = [self._source(indexes, store, chosen) for store, chosen in self._scope.by_store(self.stores)]
-            asked = self.asked
-            found = search(
-                sources,
-                self.parsed,
-                asked.filters,
-                limit=asked.limit,
-                group=asked.group == "session",
-                width=asked.width,
-                explain=asked.explain,
-            )
+            try:
+                sources, found = self._found(indexes, self.parsed)
+            except Damaged as damaged:
+                self.notices.say(f"{damaged} and is rebuilt")
+                Index.discard(damaged.folder)
+                self.coverage = self._account()
+                sources, found = self._found(indexes, self.parsed)
             self.coverage.total, self.coverage.records = found.total, found.searched
+            self._count_timeless(sum(hit["ts"] is None and hit["id"] > 0 for hit in found.hits))
             if not found.total:
                 self.coverage.suggestions = list(self._suggestions(sources, self.parsed))
             yield from found.hits
+
+    def _found(self, indexes: Indexes, parsed: Query) -> tuple[list[Source], Found]:
+        asked = self.asked
+        sources = [self._source(indexes, store, chosen) for store, chosen in self._scope.by_store(self.stores)]
+        found = search(
+            sources,
+            parsed,
+            asked.filters,
+            limit=asked.limit,
+            group=asked.group == "session",
+            width=asked.width,
+            explain=asked.explain,
+        )
+        return sources, found
 
     def _source(self, indexes: Indexes, store: Store, chosen: list[Reference]) -> Source:
         alive = None
@@ -228,12 +246,20 @@ class Finder:
         hits = scan.hits(self._scope.chosen, step)
         if asked.group == "session":
             hits = _at_most(grouped(hits), asked.limit)
-        yield from hits
+        timeless = 0
+        for hit in hits:
+            timeless += hit["ts"] is None
+            yield hit
+        self._count_timeless(timeless)
         for name, error in scan.unreadable.items():
             coverage.unreadable[name] = error.reason
             self.notices.fail(name, error)
         coverage.searched = scan.sessions - len(scan.unreadable)
-        coverage.total, coverage.records = scan.found, scan.records
+        coverage.total, coverage.records, coverage.ruled_out = scan.found, scan.records, scan.ruled_out
+
+    def _count_timeless(self, number: int) -> None:
+        if number and (self.asked.since or self.asked.until):
+            self.notices.say(f"{number} hits without a time are there whatever --since and --until say")
 
 
 def _at_most(hits: Iterator[Record], limit: int) -> Iterator[Record]:

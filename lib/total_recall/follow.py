@@ -17,10 +17,11 @@ def follow(store: Store, session: Reference, full: bool) -> Iterator[Record]:
     """Messages as they are written, for ever: from the end on, or from the beginning with `full`.
 
     A session whose file was rewritten, compressed or moved is read again from its beginning, and goes on after the
-    last record that was passed on. An unterminated last line waits until it is whole. Ends when the reader goes.
+    last record that was passed on. Otherwise all that the walk gives is new, also a result whose id was kept for it.
+    An unterminated last line waits until it is whole. Ends when the reader goes.
     """
     state: State = {}
-    last = 0
+    last = known = 0
     for message in store.messages(session, state, whole=True):
         last = message["id"]
         if full:
@@ -35,11 +36,11 @@ def follow(store: Store, session: Reference, full: bool) -> Iterator[Record]:
         if store.rewritten(session, state):
             session = _found_again(store, session)
             signature = store.signature(session)
-            state = {}
+            state, known = {}, last
         try:
             for message in store.messages(session, state, whole=True):
-                if message["id"] > last:
-                    last = message["id"]
+                if message["id"] > known:
+                    last = max(last, message["id"])
                     yield message
         except FileNotFoundError:
             signature = ()

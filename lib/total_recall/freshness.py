@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 
 from .coverage import Coverage
-from .index import Index, Locked, number_of
+from .index import Index, Locked
+from .indexed import number_of
 from .notices import Notices, Unreadable
 from .sources import Source
 from .stores.base import Reference, Store
@@ -35,6 +35,8 @@ class Indexes:
         index = Index.open(folder, self._notices) if folder else None
         if index is not None:
             return index, True
+        import tempfile
+
         self._notices.say(f"{store.harness}: what is in scope is indexed for this search alone")
         made = self._temporary.enter_context(tempfile.TemporaryDirectory(prefix="total-recall-"))
         return Index.temporary(made), False
@@ -61,15 +63,21 @@ def source(
     """
     index, lasting = indexes.opened(store)
     if refresh or not lasting:
+        done = 0
         try:
             for row in index.refresh(store, sessions, alive=alive, seconds=seconds, progress=progress):
                 if row["status"] == "failed":
                     coverage.unreadable[row["session_id"]] = row["error"]
                     notices.fail(row["session_id"], Unreadable(row["session_id"], row["error"]))
-                elif row["status"] != "removed":
-                    coverage.indexed_now += 1
+                done += row["status"] in ("indexed", "appended")
+            coverage.indexed_now += done
         except Locked as locked:
             notices.say(f"{locked}; what it holds so far is searched")
+        except Unreadable as error:
+            notices.fail(
+                store.harness,
+                Unreadable(f"all of the store, for its index cannot be written ({error.place})", error.reason),
+            )
     else:
         coverage.index_age = max(coverage.index_age or 0.0, index.age(now))
     _account(index, store, sessions, coverage)
@@ -81,8 +89,10 @@ def _account(index: Index, store: Store, sessions: Sequence[Reference], coverage
     missing = 0
     for session in index.stale(store, sessions):
         name = session.session_id
-        there = number_of(name) in known
-        missing += not there
+        indexed = number_of(name) in known
+        missing += not indexed
         if name not in coverage.unreadable:
-            (coverage.stale if there else coverage.missing).append(name)
+            (coverage.stale if indexed else coverage.missing).append(name)
     coverage.searched += len(sessions) - missing
+    there = (known.get(number_of(session.session_id)) for session in sessions)
+    coverage.outputs_cut += sum(entry.cut for entry in there if entry)

@@ -8,27 +8,23 @@ commit.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from time import monotonic, sleep
-from typing import Any, NamedTuple
 
 import orjson
 import tantivy
 
 from . import analysis
+from .indexed import is_published, number_of, publish
+from .indexing import Indexed, delete, row_of
 from .notices import Notices, Unreadable
-from .passages import passages
-from .ranking import KINDS, STORED
-from .record import Record, one_line
-from .stores.base import Reference, Store, Tally
-from .times import epoch
+from .reading import Reader
+from .record import Record
+from .stores.base import Reference, Store
 
 FORMAT = "total-recall index"
 VERSION = 1
-UNTIMED = -1
 
 _SMALL = 64_000_000  # bytes of source for which one commit will do
 _COMMIT_BYTES = 256_000_000
@@ -41,32 +37,16 @@ class Locked(Exception):
     """Another process writes to the index."""
 
 
-class Known(NamedTuple):
-    """What the index says of a session, cheaply: times in milliseconds since 1970."""
-
-    address: Any
-    signature: int
-    start: int
-    end: int
-    records: int
-    documents: int
-
-
-def number_of(*parts: Any) -> int:
-    """A 64-bit number that stands for a session, or for what it looked like."""
-    return int.from_bytes(blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest(), "big")
-
-
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name=analysis.NAME)
-    for name in ("role", "class", "authorship", "tool_name"):
+    for name in ("role", "class", "tool_name"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     # key - session = 16 * id + class, so that two numbers say which text of which record this is.
     for name in ("session", "key"):
         builder.add_unsigned_field(name, fast=True, indexed=True)
     builder.add_unsigned_field("about", indexed=True)
-    for name in ("weight", "signature", "records", "documents"):
+    for name in ("weight", "signature", "records", "documents", "cut"):
         builder.add_unsigned_field(name, fast=True)
     for name in ("ts", "start", "end"):
         builder.add_integer_field(name, fast=True)
@@ -74,20 +54,15 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-class Index:
+class Index(Reader):
     """An open index. Readers never wait; a writer is alone (see `writing`)."""
 
     def __init__(self, folder: str, index: tantivy.Index) -> None:
-        self.folder = folder
-        self.schema = index.schema
-        self._index = index
-        self._index.register_tokenizer(analysis.NAME, analysis.analyzer())
-        self._searcher: tantivy.Searcher | None = None
-        self._sessions: dict[int, Known] | None = None
+        super().__init__(folder, index)
         self._signatures: dict[str, int] = {}
 
     @classmethod
-    def open(cls, shadow: str, notices: Notices, *, rebuild: bool = False) -> Index | None:
+    def open(cls, shadow: str, notices: Notices) -> Index | None:
         """The index in a shadow folder, made if there is none; what cannot be used is rebuilt, and said.
 
         None when it must be left alone: made by a newer version, or not to be written.
@@ -97,13 +72,13 @@ class Index:
         if state == "newer":
             notices.say(f"{folder} was made by a newer version; this run goes on without it")
             return None
-        if os.path.lexists(folder) and not os.access(folder, os.W_OK | os.X_OK):
+        if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK):
             notices.say(f"{folder} cannot be written; this run goes on without it")
             return None
         if state == "older":
             notices.say(f"{folder} was made by an older version or another program and is rebuilt")
-        if state != "ours" or rebuild:
-            cls._discard(folder)
+        if state != "ours":
+            cls.discard(folder)
         try:
             return cls._opened(folder)
         except (ValueError, OSError) as error:
@@ -111,7 +86,7 @@ class Index:
                 notices.say(f"{folder}: {error.strerror}; this run goes on without it")
                 return None
             notices.say(f"{folder} is damaged ({_first_line(error)}) and is rebuilt")
-            cls._discard(folder)
+            cls.discard(folder)
         try:
             return cls._opened(folder)
         except (ValueError, OSError) as error:
@@ -128,6 +103,8 @@ class Index:
         if _stamp(folder) == "ours":
             return cls(folder, tantivy.Index.open(folder))
         # Made beside its place and moved there, so that no reader sees half an index.
+        import shutil
+
         made = f"{folder}.{os.getpid()}"
         shutil.rmtree(made, ignore_errors=True)
         os.makedirs(made, mode=0o700)
@@ -142,8 +119,10 @@ class Index:
         return cls(folder, tantivy.Index.open(folder))
 
     @staticmethod
-    def _discard(folder: str) -> None:
-        """Move the folder away, then remove it; readers that have it open read on."""
+    def discard(folder: str) -> None:
+        """Throw an index away: move the folder, then remove it; readers that have it open read on."""
+        import shutil
+
         away = f"{folder}.old.{os.getpid()}"
         try:
             os.rename(folder, away)
@@ -155,41 +134,6 @@ class Index:
             os.unlink(away)
 
     # -- reading -----------------------------------------------------------------------------------------------
-
-    @property
-    def searcher(self) -> tantivy.Searcher:
-        """What was committed when it was first asked for."""
-        if self._searcher is None:
-            self._index.reload()
-            self._searcher = self._index.searcher()
-        return self._searcher
-
-    def _renew(self) -> None:
-        self._searcher = self._sessions = None
-
-    def sessions(self) -> dict[int, Known]:
-        """What is known of each indexed session, by `number_of(session_id)`."""
-        if self._sessions is None:
-            searcher = self.searcher
-            found = searcher.search(tantivy.Query.term_query(self.schema, "class", "title"), _MANY, count=False)
-            addresses = [address for _, address in found.hits]
-            columns = [
-                searcher.fast_field_values(name, addresses)
-                for name in ("session", "signature", "start", "end", "records", "documents")
-            ]
-            rows = zip(addresses, *columns, strict=True)
-            self._sessions = {number: Known(address, *facts) for address, number, *facts in rows}
-        return self._sessions
-
-    def stored(self, address: Any) -> Record:
-        """What a document holds for display: of a text its `at` and the record's own fields, of a session its facts."""
-        found: Any = self.searcher.doc(address).get_first("stored")
-        return orjson.loads(bytes(found))
-
-    def count(self, query: tantivy.Query) -> int:
-        """How many texts a query matches."""
-        found: Any = self.searcher.search(query, 1)
-        return found.count or 0
 
     def age(self, now: float) -> float:
         """Seconds since the last commit."""
@@ -208,18 +152,22 @@ class Index:
                 stale.append(session)
         return stale
 
-    def _signature(self, store: Store, session: Reference, *, fresh: bool = False) -> int:
+    def _signature(self, store: Store, session: Reference) -> int:
         """What changes when the session does, as a number other than 0."""
         name = session.session_id
-        if fresh or name not in self._signatures:
-            self._signatures[name] = number_of(*store.signature(session)) or 1
+        if name not in self._signatures:
+            self._signatures[name] = number_of(repr(store.signature(session))) or 1
         return self._signatures[name]
 
     # -- writing -----------------------------------------------------------------------------------------------
 
     @contextmanager
     def writing(self, wait: float = 0.0, *, threads: int = 1) -> Iterator[tantivy.IndexWriter]:
-        """The index's one writer. Raises Locked when another process still has it after `wait` seconds."""
+        """The index's one writer; what it was not made to commit is dropped at the end.
+
+        Raises Locked when another process still has it after `wait` seconds, and Unreadable when the index cannot be
+        written.
+        """
         until = monotonic() + wait
         with _private():
             while True:
@@ -238,12 +186,14 @@ class Index:
                     file.write(str(os.getpid()))
                 yield writer
                 writer.wait_merging_threads()
+            except (ValueError, OSError) as error:
+                raise Unreadable(self.folder, _first_line(error)) from error
             finally:
                 try:
                     os.unlink(note)
                 except OSError:
                     pass
-                self._renew()
+                self.renew()
 
     def _holder(self) -> str:
         try:
@@ -267,12 +217,14 @@ class Index:
 
         `alive` are all session ids of the store: others leave the index. `seconds` bounds the time that may be
         spent, between two sessions; what is left out stays stale. `again` indexes unchanged sessions too. `progress`
-        is told how many of how many sessions are done. Raises Locked, before anything is done.
+        is told how many of how many sessions are done. Raises Locked, before anything is done, and Unreadable when
+        the index cannot be written; what was committed before stays.
         """
         sessions = list(sessions)
         todo = sessions if again else self.stale(store, sessions)
         gone = self._gone(alive)
         if not todo and not gone:
+            self._publish()
             return
         total = sum(session.size for session in todo)
         until = monotonic() + seconds if seconds else float("inf")
@@ -294,6 +246,13 @@ class Index:
                     uncommitted, written, last = False, done, monotonic()
             if uncommitted:
                 writer.commit()
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell listings which sessions are here, where that is not told yet."""
+        if not is_published(self.folder):
+            with _private():
+                publish(self.folder, self.sessions())
 
     def _gone(self, alive: Iterable[str] | None) -> list[str]:
         if alive is None:
@@ -303,167 +262,42 @@ class Index:
             left.pop(number_of(session_id), None)
         return [self.stored(entry.address)["session_id"] for entry in left.values()]
 
+    def clear(self, wait: float = 0.0) -> None:
+        """Forget everything. Raises Locked."""
+        with self.writing(wait) as writer:
+            writer.delete_all_documents()
+            writer.commit()
+
     def drop(self, harness: str, session_ids: Iterable[str], wait: float = 0.0) -> Iterator[Record]:
         """Take sessions out of the index."""
         with self.writing(wait) as writer:
             yield from self._removed(writer, harness, session_ids)
             writer.commit()
+        self._publish()
 
-    @staticmethod
-    def _removed(writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
+    def _removed(self, writer: tantivy.IndexWriter, harness: str, session_ids: Iterable[str]) -> Iterator[Record]:
         for session_id in session_ids:
-            _delete(writer, session_id, whole=True)
-            yield _row(harness, session_id, 0, 0, 0.0, "removed")
+            delete(writer, self.schema, session_id, whole=True)
+            yield row_of(harness, session_id, 0, 0, 0.0, "removed")
 
     def _session(
         self, writer: tantivy.IndexWriter, store: Store, session: Reference, again: bool
     ) -> tuple[Record, int]:
         """Index one session: what it grew by if that is all, else the whole of it. Gives its row and bytes of text."""
         began = monotonic()
-        before = self._signature(store, session, fresh=True)
         known = None if again else self.sessions().get(number_of(session.session_id))
         kept = self.stored(known.address) if known else None
         if kept and not (kept.get("facts") and store.continues(session, kept["facts"])):
             kept = None
-        indexed = _Indexed(writer, session, kept)
-        error = None
-        try:
-            indexed.read(store)
-        except Unreadable as unreadable:
-            error = unreadable.reason
-        except FileNotFoundError:
-            error = "gone"
-        if not error or indexed.begun or not known:
-            indexed.finish(store, 0 if error else before, error)
+        indexed = Indexed(writer, self.schema, store, session, kept, new=known is None and not again)
+        error = indexed.read()
+        if not error or indexed.begun:
+            self._signatures[session.session_id] = indexed.finish(error)
         status = "failed" if error else "appended" if kept else "indexed"
-        row = _row(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
+        row = row_of(session.harness, session.session_id, indexed.documents, indexed.added, monotonic() - began, status)
         if error:
             row["error"] = error
         return row, indexed.size
-
-
-class _Indexed:
-    """One session on its way into the index."""
-
-    def __init__(self, writer: tantivy.IndexWriter, session: Reference, kept: Record | None) -> None:
-        self.session = session
-        self.number = number_of(session.session_id)
-        self.added = 0
-        self.documents = kept["documents"] if kept else 0
-        self.records = kept["records"] if kept else 0
-        self.cut = kept["cut"] if kept else 0
-        self.begun = False
-        self.size = 0
-        self._writer = writer
-        self._whole = kept is None
-        self._tally = Tally(kept["facts"]) if kept else Tally()
-
-    def _begin(self) -> None:
-        # Only now: what is indexed of a session that cannot be opened today is worth keeping.
-        if not self.begun:
-            _delete(self._writer, self.session.session_id, whole=self._whole)
-            self.begun = True
-
-    def read(self, store: Store) -> None:
-        """Add the documents of what is not indexed yet. Raises Unreadable."""
-        tally = self._tally
-        for entry in store.entries(self.session, tally.state, whole=True):
-            self._begin()
-            tally.add(entry)
-            for part, message in enumerate(entry.messages):
-                self._message(message, part)
-
-    def _message(self, message: Record, part: int) -> None:
-        texts = passages(message)
-        if not texts:
-            return
-        self.records += 1
-        moment = epoch(message["ts"]) if message["ts"] else None
-        stored = orjson.dumps(
-            {
-                "id": message["id"],
-                "ts": message["ts"],
-                "role": message["role"],
-                "authorship": message["authorship"],
-                "tool_name": message["tool_name"],
-                "ref": message.get("ref"),
-                "part": part,
-            }
-        )
-        for passage in texts:
-            document = self._document(message["id"], passage.kind, passage.text)
-            document.add_text("role", message["role"])
-            document.add_text("authorship", message["authorship"])
-            if message["tool_name"]:
-                document.add_text("tool_name", message["tool_name"])
-            elif passage.kind == "tool-input":
-                for name in {call["name"] for call in message["tool_calls"]}:
-                    document.add_text("tool_name", name)
-            document.add_integer("ts", UNTIMED if moment is None else round(moment * 1000))
-            document.add_bytes("stored", stored)
-            self._writer.add_document(document)
-            self.cut += passage.cut
-            self.size += len(passage.text)
-            self.documents += 1
-            self.added += 1
-
-    def _document(self, record: int, kind: str, text: str) -> tantivy.Document:
-        place = KINDS.index(kind)
-        document = tantivy.Document()
-        document.add_text("text", analysis.prepared(text))
-        document.add_text("class", kind)
-        document.add_unsigned("session", self.number)
-        document.add_unsigned("key", (self.number + record * 16 + place) % 2**64)
-        document.add_unsigned("weight", STORED[place])
-        return document
-
-    def finish(self, store: Store, before: int, error: str | None) -> None:
-        """Write the session's own document: its title, and how far it is indexed."""
-        self._begin()
-        facts = self._tally.facts()
-        facts["fingerprint"] = None if error else store.fingerprint(self.session, self._tally.state)
-        about = store.describe(self.session, facts)
-        title = about.get("title") or one_line(facts["first_prompt"] or "")
-        counts = facts["counts"]
-        start, end = (epoch(counts[key]) or self.session.updated for key in ("start_time", "end_time"))
-        # A title that is only the first prompt is found as that.
-        document = self._document(0, "title", about.get("title") or "")
-        document.add_unsigned("about", self.number)
-        document.add_integer("ts", UNTIMED)
-        document.add_integer("start", round(start * 1000))
-        document.add_integer("end", round(end * 1000))
-        document.add_unsigned("signature", before)
-        document.add_unsigned("records", self.records)
-        document.add_unsigned("documents", self.documents)
-        stored = {
-            "session_id": self.session.session_id,
-            "title": one_line(title, 1000),
-            "directory": about.get("directory"),
-            "start_time": counts["start_time"],
-            "documents": self.documents,
-            "records": self.records,
-            "cut": self.cut,
-            "error": error,
-            "facts": facts,
-        }
-        document.add_bytes("stored", orjson.dumps(stored))
-        self._writer.add_document(document)
-
-
-def _delete(writer: tantivy.IndexWriter, session_id: str, *, whole: bool) -> None:
-    """Forget a session, or only what is known of it as a whole, to write that anew."""
-    writer.delete_documents_by_term("session" if whole else "about", number_of(session_id))
-
-
-def _row(harness: str, session_id: str, documents: int, added: int, seconds: float, status: str) -> Record:
-    return {
-        "harness": harness,
-        "session_id": session_id,
-        "docs": documents,
-        "added": added,
-        "seconds": round(seconds, 3),
-        "status": status,
-    }
 
 
 def _stamp(folder: str) -> str:
@@ -492,4 +326,5 @@ def _private() -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]
+    text = str(error).split("\n", 1)[0]
+    return "its writer stopped - is the disk full?" if "index writer was killed" in text else text

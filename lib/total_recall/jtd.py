@@ -47,13 +47,12 @@ _DEPTH = 200
 
 def check(schema: Any) -> Schema:
     """The schema itself, if it is one. Raises InvalidSchema."""
-    definitions = _object(schema, "a schema").get("definitions", {})
+    schema = _object(schema, "a schema")
+    definitions = schema.get("definitions", {})
     for name, definition in _object(definitions, "definitions").items():
         _check(definition, definitions, f"definitions/{name}")
-    return (
-        _check({key: value for key, value in schema.items() if key != "definitions"}, definitions, "the root")
-        and schema
-    )
+    _check({key: value for key, value in schema.items() if key != "definitions"}, definitions, "the root")
+    return schema
 
 
 def errors(schema: Schema, instance: Any) -> Iterator[Error]:
@@ -83,7 +82,7 @@ def _require(holds: bool, place: str, what: str) -> None:
         raise InvalidSchema(f"{place}: {what}")
 
 
-def _check(schema: Any, definitions: Schema, place: str, depth: int = 0) -> Schema:
+def _check(schema: Any, definitions: Schema, place: str, depth: int = 0) -> None:
     """Check a schema that is not the root, and those in it."""
     _require(depth < _DEPTH, place, "nested too deeply")
     keywords = _object(schema, place).keys() - _SHARED
@@ -105,7 +104,6 @@ def _check(schema: Any, definitions: Schema, place: str, depth: int = 0) -> Sche
     for keyword in ("elements", "values"):
         if keyword in schema:
             _check(schema[keyword], definitions, f"{place}/{keyword}", depth + 1)
-    return schema
 
 
 def _check_properties(schema: Schema, definitions: Schema, place: str, depth: int) -> None:

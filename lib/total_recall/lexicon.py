@@ -14,6 +14,7 @@ from .query import Word
 from .ranking import Weights
 
 _MOST_TYPOS = 8
+_MOST_COMPARED = 5000
 _SHORTEST_PART = 3
 
 
@@ -35,7 +36,8 @@ class Atom:
         self.word = word
         self.spellings = spellings
         self.corrected = corrected
-        self.pieces: tuple[str, ...] = word.pieces if len(word.pieces) > 1 and not word.phrase else ()
+        apart = len(word.pieces) > 1 and not word.phrase and not analysis.spaceless(word.text)
+        self.pieces: tuple[str, ...] = word.pieces if apart else ()
         self.weight = 0.0
         self.found = 0
 
@@ -83,30 +85,37 @@ class Lexicon:
 
     def __init__(self, indexes: Sequence[Index]) -> None:
         self.indexes = indexes
-        self.total = sum(index.searcher.num_docs for index in indexes)
+        self.total = sum(index.size for index in indexes)
 
     def frequency(self, term: str) -> int:
         """In how many texts a term stands."""
-        return sum(index.searcher.doc_freq("text", term) for index in self.indexes)
+        return sum(index.frequency(term) for index in self.indexes)
 
     def known(self, term: str) -> bool:
-        return any(index.searcher.doc_freq("text", term) for index in self.indexes)
+        return any(index.frequency(term) for index in self.indexes)
 
     def rarity(self, index: Index, term: str) -> float:
         """The inverse document frequency that the engine gives a term in one index."""
-        return _rarity(index.searcher.doc_freq("text", term), index.searcher.num_docs)
+        return _rarity(index.frequency(term), index.size)
 
     def atoms(self, words: Sequence[Word], weights: Weights) -> dict[Word, list[Atom]]:
         """The words with their spellings and weights; what stands nowhere in one piece is looked for in several."""
         joined = self.joined(words)
         atoms = {}
         for place, word in enumerate(words):
-            atom = self._atom(word, joined.get(place, ()), weights)
+            runs = [run for run in joined if place in run]
+            atom = self._atom(word, ["".join(words[p].whole[0] for p in run) for run in runs], weights)
             atoms[word] = [atom]
             if not atom.found and atom.pieces:
                 pieces = [piece for piece in dict.fromkeys(atom.pieces) if piece not in analysis.STOP_WORDS]
                 apart = [Word(piece, (piece,), (piece,), within=word.within) for piece in pieces]
                 atoms[word] = [self._atom(piece, (), weights) for piece in apart] or [atom]
+            # The words of an identifier are also looked for as that identifier.
+            for run in runs:
+                if run.start == place:
+                    terms = tuple(words[p].whole[0] for p in run)
+                    together = Word(" ".join(terms), terms, terms, within=word.within)
+                    atoms[word].append(self.weighed(Atom(together, _as_written(together), False)))
         return atoms
 
     def _atom(self, word: Word, joined: Sequence[str], weights: Weights) -> Atom:
@@ -125,28 +134,25 @@ class Lexicon:
         atom.weight = _rarity(atom.found, self.total)
         return atom
 
-    def joined(self, words: Sequence[Word]) -> dict[int, list[str]]:
-        """Neighbours that the indexes know written as one word: `time out`, `fetch message page`."""
-        found: dict[int, list[str]] = {}
+    def joined(self, words: Sequence[Word]) -> list[range]:
+        """Runs of neighbours that the indexes know written as one word: `time out`, `fetch message page`."""
         plain = [len(word.whole) == 1 and not word.phrase and len(word.text) > 1 for word in words]
+        runs = []
         for first in range(len(words)):
-            for last in range(first + 1, min(first + 4, len(words))):
-                if not all(plain[first : last + 1]):
+            for end in range(first + 2, min(first + 4, len(words)) + 1):
+                if not all(plain[first:end]):
                     break
-                term = "".join(word.whole[0] for word in words[first : last + 1])
+                term = "".join(word.whole[0] for word in words[first:end])
                 if term.isalnum() and term.isascii() and self.known(term):
-                    for place in range(first, last + 1):
-                        found.setdefault(place, []).append(term)
-        return found
+                    runs.append(range(first, end))
+        return runs
 
     def _spellings(self, word: Word, weights: Weights) -> tuple[list[Spelling], bool]:
         spellings = _as_written(word)
-        if word.phrase:
+        if word.phrase or analysis.spaceless(word.text):
             return spellings, False
         if len(word.pieces) == 1:
             return self._word_spellings(word.whole[0], spellings, weights)
-        if not word.text.isascii() and len(word.whole) == 2 and len(word.text) == 2:
-            return spellings, False
         corrected = False
         pieces = list(word.pieces)
         for place, piece in enumerate(pieces):
@@ -177,9 +183,13 @@ class Lexicon:
         return list(dict.fromkeys(spellings)), bool(corrections)
 
     def _corrections(self, term: str) -> list[str]:
-        """Known words at one edit, the most frequent first."""
-        found = [(self.frequency(other), other) for other in analysis.misspelt(term)]
-        return [other for count, other in sorted(found, key=lambda pair: (-pair[0], pair[1])) if count][:_MOST_TYPOS]
+        """Known words at one edit, the most frequent first; if there are none, known forms of such words."""
+        others: tuple[str, ...] = analysis.misspelt(term)
+        found = {other: count for other in others if (count := self.frequency(other))}
+        if not found:
+            forms = (form for other in others for form in analysis.forms(other))
+            found = {form: count for form in forms if (count := self.frequency(form))}
+        return sorted(found, key=lambda other: (-found[other], other))[:_MOST_TYPOS]
 
     def parts(self, term: str) -> tuple[str, ...]:
         """An unknown word as two or three known ones in a row: an identifier written without its seams."""
@@ -205,12 +215,12 @@ class Lexicon:
         return sum(index.count(_row(index, parts)) for index in self.indexes)
 
     def nearest(self, term: str) -> str | None:
-        """The most frequent known word within two edits that begins alike, for a suggestion."""
+        """The most frequent known word within two edits that begins with the same letter, for a suggestion."""
         if best := self._corrections(term):
             return best[0]
         near: list[tuple[int, str]] = []
         for index in self.indexes if len(term) >= 5 else ():
-            for other, count in index.searcher.terms_with_prefix("text", term[:3]):
+            for other, count in index.terms(term[0], _MOST_COMPARED):
                 if abs(len(other) - len(term)) <= 2 and _distance(term, other) <= 2:
                     near.append((count, other))
         return max(near)[1] if near else None

@@ -136,25 +136,53 @@ def complete(
     """The model's answers, in the order of the prompts; all or none.
 
     `say` hears of every retry; `sleep` waits before one. Raises Refused, before anything is sent, when a prompt is
-    over the cap, and ServiceFailed.
+    over the cap, and ServiceFailed as soon as one fails.
     """
+    return [str(answer) for answer in _asked(provider, prompts, say, sleep, seconds, True)]
+
+
+def attempted(
+    provider: Provider,
+    prompts: Sequence[Prompt],
+    *,
+    say: Callable[[str], None] = lambda text: None,
+    sleep: Sleep | None = None,
+    seconds: float = SECONDS,
+) -> list[str | ServiceFailed]:
+    """As `complete`, but a prompt that fails leaves the others: its failure stands in the place of its answer."""
+    return _asked(provider, prompts, say, sleep, seconds, False)
+
+
+def _asked(
+    provider: Provider,
+    prompts: Sequence[Prompt],
+    say: Callable[[str], None],
+    sleep: Sleep | None,
+    seconds: float,
+    all_or_none: bool,
+) -> list[str | ServiceFailed]:
     import asyncio
 
     sent = [(redacted(system), redacted(user)) for system, user in prompts]
     for index, (_, user) in enumerate(sent):
         if (tokens := estimated_tokens(user)) > MAX_TOKENS:
             raise Refused(f"prompt {index} is about {tokens} tokens, over the cap of {MAX_TOKENS} - send less at once")
-    return asyncio.run(_all(_Endpoint(provider, say, sleep or asyncio.sleep, seconds), sent))
+    return asyncio.run(_all(_Endpoint(provider, say, sleep or asyncio.sleep, seconds), sent, all_or_none))
 
 
-async def _all(endpoint: _Endpoint, prompts: list[Prompt]) -> list[str]:
+async def _all(endpoint: _Endpoint, prompts: list[Prompt], all_or_none: bool) -> list[str | ServiceFailed]:
     import asyncio
 
     places = asyncio.Semaphore(IN_FLIGHT)
 
-    async def one(index: int, prompt: Prompt) -> str:
+    async def one(index: int, prompt: Prompt) -> str | ServiceFailed:
         async with places:
-            return await endpoint.answer(prompt, f"prompt {index}: " if len(prompts) > 1 else "")
+            try:
+                return await endpoint.answer(prompt, f"prompt {index}: " if len(prompts) > 1 else "")
+            except ServiceFailed as error:
+                if all_or_none:
+                    raise
+                return error
 
     async with endpoint.client():
         tasks = [asyncio.ensure_future(one(index, prompt)) for index, prompt in enumerate(prompts)]

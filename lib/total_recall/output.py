@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import Any
 
-import orjson
+from .record import encoded
 
 _BLOCK = 1 << 16
 _SLOW = 0.005  # a line that was waited for longer than this, in seconds, is passed on at once
@@ -21,35 +21,13 @@ class OutputFailed(Exception):
     """Standard output cannot be written (a full disk, a closed descriptor)."""
 
 
-def encoded(record: Any) -> bytes:
-    """One record as compact JSON without a line end; lone surrogates become U+FFFD."""
-    try:
-        return orjson.dumps(record)
-    except TypeError:
-        return _encoded_slowly(record)
-
-
-def _encoded_slowly(record: Any) -> bytes:
-    import json
-    import re
-
-    # orjson reads JSON that is nested four times as deeply as what it writes.
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 10_000))
-    try:
-        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str)
-    finally:
-        sys.setrecursionlimit(limit)
-    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
-
-
 def lines(records: Iterable[Any]) -> Iterator[bytes]:
     """Records as JSON lines."""
     return map(encoded, records)
 
 
-def write(lines: Iterable[bytes], flush: bool = False) -> int:
-    """Print each line, and return how many there were; `flush` passes on every line at once.
+def write(lines: Iterable[bytes], flush: bool = False, end: bytes = b"\n") -> int:
+    """Print each line with `end`, and return how many there were; `flush` passes on every line at once.
 
     When the reader has gone the process dies of SIGPIPE, as a C program would. Raises OutputFailed.
     """
@@ -58,7 +36,7 @@ def write(lines: Iterable[bytes], flush: bool = False) -> int:
     before = 0.0
     for line in lines:
         count += 1
-        waiting += (line, b"\n")
+        waiting += (line, end)
         size += len(line) + 1
         now = monotonic()
         if flush or size >= _BLOCK or now - before > _SLOW:

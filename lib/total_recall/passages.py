@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import orjson
-
-from .record import Record
+from .record import Record, encoded
 from .stores.tools import is_own
 
 # Of a longer tool output the beginning and the end are indexed, in characters.
@@ -80,4 +78,4 @@ def _values(value: Any) -> Iterator[str]:
 
 
 def _written(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else encoded(value).decode()

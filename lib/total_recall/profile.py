@@ -95,10 +95,10 @@ class _Profile:
         if record["class"] == "compaction":
             self._note(line, record, "Compaction", _compaction(record))
         author = record["authorship"]
-        if author in ("tool", "injected") or record.get("agent") == "sidechain":
+        if author in ("tool", "injected"):
             return
         self.tools.update(call["name"] for call in record["tool_calls"])
-        if record["role"] == "user" and record["content"].strip():
+        if record["role"] == "user" and record.get("agent") != "sidechain" and record["content"].strip():
             self._note(line, record, "UserMessage", one_line(record["content"]))
 
     def _add_usage(self, usage: Any) -> None:

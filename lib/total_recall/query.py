@@ -12,9 +12,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from . import analysis
-from .record import AUTHORSHIPS, CLASSES, ROLES
+from .record import CLASSES, ROLES
+from .stores._jsonl import scrubbed
 
 MUST, SHOULD, MUST_NOT = "must", "should", "must not"
+_DEEPEST = 20  # brackets in brackets
 _MOST_WORDS = 64  # of a query; of a longer one the longest words are searched
 
 # field -> the class whose text is meant, or None for a field that is compared as a whole
@@ -23,11 +25,10 @@ FIELDS = {
     "title": "title",
     "role": None,
     "class": None,
-    "authorship": None,
     "tool": None,
     "session": None,
 }
-_VALUES = {"role": ROLES, "class": (*CLASSES, "title"), "authorship": AUTHORSHIPS}
+_VALUES = {"role": ROLES, "class": (*CLASSES, "title")}
 
 
 class Empty(ValueError):
@@ -138,6 +139,7 @@ def parse(text: str, *, strict: bool = False, stop_words: bool = True) -> Query:
     With `stop_words` the words that say nothing are left out. Raises Empty for a blank query and, with `strict`,
     BadQuery for one that does not parse.
     """
+    text = scrubbed(text)
     if not text.strip():
         raise Empty("the query is empty - name at least one word to look for")
     problem = None
@@ -170,6 +172,7 @@ class _Reader:
         self.text = text.rstrip()
         self.strict = strict
         self.position = 0
+        self.depth = 0
 
     def group(self, *, closing: bool) -> Group:
         """Clauses up to the end, or to the closing bracket. AND binds its neighbours, OR and NOT as usual."""
@@ -224,7 +227,11 @@ class _Reader:
         if found["open"]:
             if field:
                 raise _NotAQuery("a field stands before a bracket")
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                raise _NotAQuery("too many brackets stand in brackets")
             group = self.group(closing=True)
+            self.depth -= 1
             return [group] if group.clauses else []
         text = found["phrase"] if found["phrase"] is not None else found["word"]
         if known and FIELDS[field] is None:

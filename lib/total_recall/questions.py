@@ -94,12 +94,12 @@ def _mapping(value: Any, key: str) -> dict[str, Any]:
 
 def _of_mapping(question: Record, answers: dict[str, Any], annotations: dict[str, Any]) -> list[str]:
     """Codex keys answers by the question's id, Claude Code by its text; the latter keeps notes beside them."""
-    id, text = question.get("id"), question.get("question")
-    given = answers.get(id) if isinstance(id, str) and id in answers else answers.get(text) if text else None
+    id, text = _text(question.get("id")), _text(question.get("question"))
+    given = answers[id] if id in answers else answers.get(text or "")
     if isinstance(given, dict):
         given = given.get("answers")
     found = _chosen(given, question) if isinstance(given, str) else _texts(given)
-    return found + _texts(_mapping(annotations, str(text)).get("notes"))
+    return found + _texts(_mapping(annotations, text or "").get("notes"))
 
 
 def _of_list(number: int, question: Record, answers: list[Any]) -> list[str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 Record = dict[str, Any]
 
 ROLES = ("user", "assistant", "tool", "system")
@@ -87,7 +89,41 @@ def message(
 
 def tool_call(call_id: str | None, name: str, arguments: Any) -> Record:
     """One entry of a message's `tool_calls`; `arguments` is the JSON value that the model sent, or its text."""
-    return {"id": call_id, "name": name, "arguments": arguments}
+    return {"id": call_id, "name": name, "arguments": shallow(arguments)}
+
+
+def shallow(value: Any) -> Any:
+    """A JSON value; its text, where it is nested so deeply that walking over it is not sure to end well."""
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if any(isinstance(member, (dict, list)) for member in members):
+        try:
+            orjson.dumps(value)
+        except TypeError:
+            return encoded(value).decode()
+    return value
+
+
+def encoded(value: Any) -> bytes:
+    """A record, or any JSON value, as compact JSON without a line end; lone surrogates become U+FFFD."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return _encoded_slowly(value)
+
+
+def _encoded_slowly(value: Any) -> bytes:
+    import json
+    import re
+    import sys
+
+    # orjson reads JSON that is nested four times as deeply as what it writes.
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 10_000))
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    finally:
+        sys.setrecursionlimit(limit)
+    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
 def one_line(text: str, width: int = 80) -> str:

@@ -106,41 +106,11 @@ def _reach(pattern: re.Pattern[bytes], data: bytes, start: int, end: int = -1) -
 
 # -- keys that are known by their shape ------------------------------------------------------------------------
 
-_VENDORS = (
-    *(
-        "sk-",
-        "sk_",
-        "ctx7sk-",
-        "tvly-",
-        "xoxa-",
-        "xoxb-",
-        "xoxc-",
-        "xoxd-",
-        "xoxe-",
-        "xoxo-",
-        "xoxp-",
-        "xoxr-",
-        "xoxs-",
-    ),
-    *(
-        "xapp-",
-        "glpat-",
-        "glptt-",
-        "gldt-",
-        "glrt-",
-        "glcbt-",
-        "glsoat-",
-        "AIza",
-        "AKIA",
-        "ASIA",
-        "hf_",
-        "npm_",
-        "gsk_",
-    ),
-    *("dop_v1_", "doo_v1_", "dor_v1_", "dckr_pat_", "lin_api_", "nvapi-", "pplx-", "pypi-AgE", "r8_", "rk_live_"),
-    *("rk_test_", "shpat_", "shpca_", "shppa_", "shpss_", "sntrys_", "whsec_", "xai-"),
+_VENDOR = (
+    rb"sk[-_]|ctx7sk-|tvly-|xox[abcdeoprs]-|xapp-|gl(?:dt|pat|ptt|rt)-|AIza|A[KS]IA|hf_|npm_|gsk_|do[opr]_v1_|dckr_pat_"
+    rb"|lin_api_|nvapi-|pplx-|pypi-AgE|r8_|rk_(?:live|test)_|shp(?:at|ca|pa|ss)_|whsec_|xai-"
 )
-_GITHUB = ("github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_")
+_GITHUB = rb"github_pat_|gh[oprsu]_"
 _BODY = re.compile(rb"[A-Za-z0-9_-]*+")
 
 # A letter before a key makes it part of a word, unless it ends an escape: \n, \u000a, %3D, a colour of a terminal.
@@ -156,8 +126,8 @@ def _glued(data: bytes, start: int, letters: frozenset[int] = _ALNUM) -> bool:
     return start > 0 and data[start - 1] in letters and not _ESCAPE_END.search(data, max(0, start - 24), start)
 
 
-def _keys(prefixes: tuple[str, ...]) -> Callable[[bytes], Iterator[Place]]:
-    pattern = re.compile(rb"(?:%b)(?=[A-Za-z0-9_-]{12})" % "|".join(map(re.escape, prefixes)).encode())
+def _keys(prefixes: bytes) -> Callable[[bytes], Iterator[Place]]:
+    pattern = re.compile(rb"(?:%b)(?=[A-Za-z0-9_-]{12})" % prefixes)
 
     def find(data: bytes) -> Iterator[Place]:
         done = 0
@@ -202,14 +172,15 @@ _END = re.compile(rb"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?----
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]*+")
 
 # What stands between two lines of a block, also where it is escaped, numbered, quoted or part of a diff.
-_BREAK = (
-    rb"[ \t]*+(?:\r?\n|(?:\\{1,8}r)?\\{1,8}n|(?<=[ \t]))"
-    rb"[ \t]*+(?:[0-9]{1,6}(?:\t|\xe2\x86\x92|[:|] ?)|[>|+#*-](?!--) ?)?+[ \t]*+"
-)
+_NEWLINE = rb"\r?\n|(?:\\{1,8}r)?\\{1,8}n"
+_MARGIN = rb"[ \t]*+(?:[0-9]{1,6}(?:\t|\xe2\x86\x92|[:|] ?)|[>|+#*-](?!--) ?)?+[ \t]*+"
+_BREAK = rb"[ \t]*+(?:%b)%b" % (_NEWLINE, _MARGIN)
+_GAP = rb"[ \t]*+(?:%b|(?<=[ \t]))%b" % (_NEWLINE, _MARGIN)
 _BASE64_LINES = re.compile(
-    # Proc-Type, DEK-Info, and the blank line after them; full lines; a last line that may be short
-    rb"(?>%b(?:[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{1,100}+)?+)*?"
-    rb"(?>%b[A-Za-z0-9+/]{16,}+={0,2}+)++(?:(?>%b)[A-Za-z0-9+/]{1,15}+={0,2}+(?![^\s\"'\\]))?+" % ((_BREAK,) * 3)
+    rb"(?>%(gap)b(?:[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{1,100}+)?+)*?"  # Proc-Type, DEK-Info, and the blank line after them
+    rb"(?>%(gap)b[A-Za-z0-9+/]{16,}+={0,2}+|%(break)b[A-Za-z0-9+/]{8,}+={0,2}+(?![^\s\"'\\]))++"
+    rb"(?:(?>%(gap)b)[A-Za-z0-9+/]{1,15}+={0,2}+(?![^\s\"'\\]))?+"  # the last line may be short
+    % {b"gap": _GAP, b"break": _BREAK}
 )
 
 
@@ -310,18 +281,18 @@ def _quoted(text: bytes, opened: re.Match[bytes]) -> Place:
     return start, len(text)
 
 
+_VENDOR_NEEDLES = (
+    b"sk- sk_ tvly- xox xapp- gldt- glpat- glptt- glrt- aiza akia asia hf_ npm_ _v1_ _pat_ lin_api_ nvapi- pplx-"
+    b" pypi-age r8_ rk_live_ rk_test_ shp whsec_ xai-"
+)
 RULES = (
     Rule("pem", _pem, (b"private key",)),
     Rule("bearer", _bearers, (b"bearer",)),
-    Rule("vendor-key", _keys(_VENDORS), tuple(prefix.lower().encode() for prefix in _VENDORS)),
-    Rule("github-token", _keys(_GITHUB), tuple(prefix.encode() for prefix in _GITHUB)),
+    Rule("vendor-key", _keys(_VENDOR), tuple(_VENDOR_NEEDLES.split())),
+    Rule("github-token", _keys(_GITHUB), (b"_pat_", b"gho_", b"ghp_", b"ghr_", b"ghs_", b"ghu_")),
     Rule("jwt", _jwts, (b"eyj",)),
     Rule("url-password", _url_passwords, (b"://", b":\\/\\/")),
-    Rule(
-        "secret",
-        _secrets,
-        (b"api", b"_key", b"-key", b"token", b"secret", b"passw", b"passphrase", b"credential", b"authorization"),
-    ),
+    Rule("secret", _secrets, (b"key", b"token", b"secret", b"pass", b"credential", b"authorization")),
 )
 
 

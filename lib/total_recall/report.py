@@ -7,7 +7,6 @@ says can never be taken for what the report says.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -30,6 +29,8 @@ def quoted(text: str) -> str:
 
 def spooled(head: Callable[[], Iterable[str]], body: Iterable[str]) -> Iterator[bytes]:
     """The lines of `head`, which is asked only after the whole body has been made, then the body."""
+    import tempfile
+
     with tempfile.SpooledTemporaryFile(_MEMORY) as waiting:
         for text in body:
             waiting.write(text.encode("utf-8", "replace") + b"\n")

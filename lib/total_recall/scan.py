@@ -2,101 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from .notices import Unreadable
 from .passages import Passage, searched
+from .patterns import Literal, Regex
 from .record import Record
 from .snippets import cut
 from .sources import Filters
 from .stores.base import Reference, Store
-from .stores.tools import TOOLS
-
-_CHUNK = 1 << 20
-_RUN = re.compile(r"[a-z]{3,}")
-# Letters that adapters write themselves, in markers and in names of tools, and that stand in no file.
-_MADE = " ".join(("image file audio bytes document attachment", *(name.lower() for t in TOOLS.values() for name in t)))
-# What a case-folded letter may come from besides itself: the Kelvin sign, a dotted capital I, an escaped letter.
-_DISGUISED = re.compile(rb"\xe2\x84\xaa|\xc4\xb0|\\u00[4-7]")
-
-
-class BadPattern(ValueError):
-    """A regular expression that cannot be used."""
-
-
-class Literal:
-    """A substring, whatever its case."""
-
-    def __init__(self, text: str) -> None:
-        self._needle = text.lower()
-        self._slow = re.compile(re.escape(text), re.IGNORECASE)
-        self._core = self._run()
-
-    def find(self, text: str) -> tuple[int, int] | None:
-        lowered = text.lower()
-        start = lowered.find(self._needle)
-        if start < 0:
-            return None
-        if len(lowered) == len(text):
-            return start, start + len(self._needle)
-        found = self._slow.search(text)  # a few letters change their length with their case
-        return found.span() if found else (start, min(start + len(self._needle), len(text)))
-
-    def _run(self) -> bytes:
-        """The longest part that must stand as it is in any file that says it; empty when nothing is that sure."""
-        runs = [run for run in _RUN.findall(self._needle) if run not in _MADE]
-        return max(runs, key=len).encode() if runs else b""
-
-    def may_stand_in(self, path: str) -> bool:
-        """Whether a file may hold it, by its bytes alone; False is certain."""
-        if not self._core:
-            return True
-        keep = len(self._core) + 8
-        try:
-            with open(path, "rb", buffering=0) as file:
-                rest = b""
-                while chunk := file.read(_CHUNK):
-                    block = (rest + chunk).lower()
-                    if self._core in block or _DISGUISED.search(rest + chunk):
-                        return True
-                    rest = chunk[-keep:]
-        except OSError:
-            return True
-        return False
-
-
-class Regex:
-    """A regular expression of RE2, which takes linear time whatever the pattern and the text."""
-
-    def __init__(self, text: str) -> None:
-        try:
-            import re2
-        except ImportError:
-            raise BadPattern(
-                "regular expressions need the Python package google-re2 - install it, or use --match literal"
-            ) from None
-        options = re2.Options()
-        options.log_errors = False
-        try:
-            self._pattern = re2.compile(text, options=options)
-        except re2.error as error:
-            reason = error.args[0] if error.args else error
-            reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
-            raise BadPattern(
-                f"no regular expression of RE2: {reason} - or search for it with --match literal"
-            ) from None
-
-    def find(self, text: str) -> tuple[int, int] | None:
-        found = self._pattern.search(text)
-        return found.span() if found else None
 
 
 class Scan:
     """The matching records of sessions, in the order of the sessions and of their streams.
 
     Afterwards `records` tells how many records were tested, `found` how many match (also those past the limits),
-    `sessions` how many sessions were looked through and `unreadable` which could not be.
+    `sessions` how many sessions were looked through, `ruled_out` how many of them by the bytes of their files alone,
+    and `unreadable` which could not be.
     """
 
     def __init__(
@@ -107,37 +29,49 @@ class Scan:
         self.limit = limit
         self.a_session = a_session
         self.width = width
-        self.records = self.found = self.sessions = self.skipped = 0
+        self.records = self.found = self.sessions = self.ruled_out = 0
         self.unreadable: dict[str, Unreadable] = {}
         self._shown = 0
+        self._mentions: dict[str, frozenset[str] | None] = {}
 
     def hits(
         self, chosen: Iterable[tuple[Store, Reference]], step: Callable[[], None] = lambda: None
     ) -> Iterator[Record]:
         """The hits as they are found; `step` is called after each session."""
         for store, session in chosen:
+            self.sessions += 1
             try:
-                yield from self._session(store, session)
+                if self._is_ruled_out(store, session):
+                    self.ruled_out += 1
+                else:
+                    yield from self._session(store, session)
             except Unreadable as error:
                 self.unreadable.setdefault(session.session_id, error)
             except FileNotFoundError as error:
                 self.unreadable.setdefault(session.session_id, Unreadable(session.path, error))
             step()
 
+    def _is_ruled_out(self, store: Store, session: Reference) -> bool:
+        """Whether it is certain, without reading the session, that nothing in it matches."""
+        if not isinstance(self.pattern, Literal):
+            return False
+        if store.harness not in self._mentions:
+            self._mentions[store.harness] = store.mentioning([self.pattern.text])
+        inside = self._mentions[store.harness]
+        if inside is not None:
+            return session.session_id not in inside
+        files = store.text_files(session)
+        return bool(files) and not any(map(self.pattern.may_stand_in, files))
+
     def _session(self, store: Store, session: Reference) -> Iterator[Record]:
-        self.sessions += 1
-        if isinstance(self.pattern, Literal):
-            files = store.text_files(session)
-            if files and not any(map(self.pattern.may_stand_in, files)):
-                self.skipped += 1
-                return
         about: Record | None = None
         shown = 0
         for message in store.messages(session, whole=True):
             if not self._asked_for(message):
                 continue
-            self.records += 1
-            match = self._match(message)
+            texts = searched(message)
+            self.records += bool(texts)
+            match = self._match(texts)
             if match is None:
                 continue
             self.found += 1
@@ -161,8 +95,8 @@ class Scan:
             return not names.isdisjoint(filters.tools)
         return True
 
-    def _match(self, message: Record) -> tuple[Passage, int, int] | None:
-        for passage in searched(message):
+    def _match(self, texts: list[Passage]) -> tuple[Passage, int, int] | None:
+        for passage in texts:
             if self.filters.classes and passage.kind not in self.filters.classes:
                 continue
             if span := self.pattern.find(passage.text):

@@ -107,7 +107,7 @@ def _family(found: tuple[Store, Reference], everything: list[tuple[Store, Refere
 
 def _origin(store: Store, session: Reference, *, fresh: bool) -> str | None:
     """The session that this one continues or copies, as far as it was learned; `fresh` looks at the session itself."""
-    kept = store.remember.get("facts", session.path)
+    kept = store.remember.get("facts", store.memory_key(session))
     facts: Record | None = kept[1] if kept else None
     if fresh:
         row = store.row(session)

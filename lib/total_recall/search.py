@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import tantivy
 
 from . import analysis
-from .index import number_of
+from .indexed import number_of
 from .lexicon import Atom, Lexicon
 from .notices import Unreadable
 from .passages import passages
-from .query import MUST, MUST_NOT, Group, Is, Query, Word
+from .query import MUST, MUST_NOT, SHOULD, Group, Is, Query, Word
 from .ranking import KINDS, STORED_FACTORS, USEFULNESS, WEIGHTS, Weights
 from .record import Record
 from .snippets import Matcher, nearness, snippet
@@ -153,14 +153,14 @@ class _Run:
     def _candidates(self, part: Part) -> list[Candidate]:
         filters = part.filters(self.filters)
         query = self._compiled(part, self.query.root, filters)
-        searcher = part.index.searcher
+        index = part.index
         if not self.atoms:
-            hits = [(0.0, address) for _, address in searcher.search(query, CANDIDATES, order_by_field="ts").hits]
+            hits = [(0.0, address) for _, address in index.best(query, CANDIDATES, order_by_field="ts")]
         else:
-            hits = searcher.search(query, self._depth(part), count=False, weight_by_field="weight").hits
+            hits = index.best(query, self._depth(part), weight_by_field="weight")
         self.total += part.index.count(query)
         addresses = [address for _, address in hits]
-        columns = [searcher.fast_field_values(name, addresses) for name in ("key", "session", "ts")]
+        columns = [index.column(name, addresses) for name in ("key", "session", "ts")]
         candidates = [
             Candidate(part, address, score, key, session, ts)
             for (score, address), key, session, ts in zip(hits, *columns, strict=True)
@@ -170,7 +170,7 @@ class _Run:
         return candidates
 
     def _depth(self, part: Part) -> int:
-        return CANDIDATES if self.limit else max(CANDIDATES, part.index.searcher.num_docs)
+        return CANDIDATES if self.limit else max(CANDIDATES, part.index.size)
 
     def _compiled(self, part: Part, root: Group, filters: list[tuple[tantivy.Occur, tantivy.Query]]) -> tantivy.Query:
         words = self._group(part, root)
@@ -181,6 +181,10 @@ class _Run:
         for occurrence, node in group.clauses:
             occur = {MUST: Must, MUST_NOT: MustNot}.get(occurrence, Should)
             clauses.append((occur, self._node(part, node, occurrence == MUST_NOT)))
+        # A field selects; the words beside it are still looked for.
+        selecting = all(isinstance(node, Is) for occurrence, node in group.clauses if occurrence == MUST)
+        if selecting and any(occurrence == SHOULD for occurrence, _ in group.clauses):
+            return tantivy.Query.boolean_query(clauses, minimum_number_should_match=1)
         return tantivy.Query.boolean_query(clauses)
 
     def _node(self, part: Part, node: Word | Is | Group, excluded: bool) -> tantivy.Query:
@@ -210,9 +214,8 @@ class _Run:
                 (Should, tantivy.Query.const_score_query(atom.matches(part.index), float(1 << bit)))
                 for bit, atom in enumerate(atoms)
             ]
-            searcher = part.index.searcher
-            hits = searcher.search(tantivy.Query.boolean_query(clauses), len(candidates), count=False).hits
-            numbers: list[Any] = searcher.fast_field_values("key", [address for _, address in hits])
+            hits = part.index.best(tantivy.Query.boolean_query(clauses), len(candidates))
+            numbers = part.index.column("key", [address for _, address in hits])
             for (score, _), key in zip(hits, numbers, strict=True):
                 mask = int(score)
                 share = fsum(atom.weight for bit, atom in enumerate(atoms) if mask >> bit & 1)
@@ -237,7 +240,7 @@ class _Run:
         if session is None or not stored["ref"]:
             return ""
         try:
-            entry = part.source.fetch(session, {**stored["ref"], "id": candidate.record})
+            entry = part.source.fetch(session, {"id": candidate.record, **stored["ref"]})
         except (Unreadable, FileNotFoundError):
             return ""
         if entry is None or not entry.messages:
@@ -278,13 +281,13 @@ class _Run:
         return self._collapsed(kept)
 
     def _collapsed(self, candidates: list[Candidate]) -> list[Record]:
-        """The first hits; a long text that stands in several sessions is one hit, and the others are counted."""
+        """The first hits; of a long text that stands in several places one is a hit, and the others are counted."""
         hits: list[Record] = []
         seen: dict[tuple[str, int, int], Record] = {}
         for candidate in candidates:
             text = self.text(candidate)
             same = (candidate.kind, len(text), hash(text))
-            if len(text) >= _SHORT and same in seen:
+            if self.limit and len(text) >= _SHORT and same in seen:
                 seen[same]["duplicates"] = seen[same].get("duplicates", 0) + 1
                 continue
             if self.limit and len(hits) == self.limit:
@@ -369,4 +372,4 @@ class _Run:
 
 
 def _order(candidate: Candidate) -> tuple[Any, ...]:
-    return (-round(candidate.score, 6), -candidate.ts, candidate.source, candidate.record, candidate.kind)
+    return (-round(candidate.score, 6), -candidate.ts, candidate.record, candidate.source, candidate.kind)

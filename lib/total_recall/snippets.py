@@ -8,6 +8,10 @@ from typing import NamedTuple
 from . import analysis
 from .lexicon import Atom
 
+_LONG = 8192  # characters of a text from which on it is looked at in windows
+_AROUND = 200
+_OCCURRENCES = 20
+
 
 class Span(NamedTuple):
     """A match: characters of the text, which atom matched, and the terms it matched."""
@@ -29,15 +33,13 @@ class Matcher:
                 self._rows.setdefault(terms[0], []).append((terms, number))
 
     def spans(self, text: str) -> list[Span]:
-        """The matches in a composed text, in its order; of overlapping ones of an atom the longest."""
-        whole, split = analysis.tokens(text)
+        """The matches in a composed text, in its order; of overlapping ones of an atom the longest.
+
+        Of a long text only what stands round the first occurrences of each word is looked at.
+        """
         found: dict[Span, None] = {}
-        for tokens in (whole,) if whole is split else (whole, split):
-            for place, token in enumerate(tokens):
-                for terms, atom in self._rows.get(token.term, ()):
-                    row = tokens[place : place + len(terms)]
-                    if tuple(t.term for t in row) == terms:
-                        found[Span(token.start, row[-1].end, atom, " ".join(terms))] = None
+        for start, end in self._windows(text):
+            self._collect(text[start:end], start, found)
         spans = sorted(found, key=lambda span: (span.start, -span.end))
         kept: list[Span] = []
         ends: dict[int, int] = {}
@@ -46,6 +48,42 @@ class Matcher:
                 ends[span.atom] = span.end
                 kept.append(span)
         return kept
+
+    def _collect(self, text: str, offset: int, found: dict[Span, None]) -> None:
+        whole, split = analysis.tokens(text)
+        for tokens in (whole,) if whole is split else (whole, split):
+            for place, token in enumerate(tokens):
+                for terms, atom in self._rows.get(token.term, ()):
+                    row = tokens[place : place + len(terms)]
+                    if tuple(t.term for t in row) == terms:
+                        found[Span(offset + token.start, offset + row[-1].end, atom, " ".join(terms))] = None
+
+    def _windows(self, text: str) -> list[tuple[int, int]]:
+        """The stretches of a text that have to be split into words, whole words each."""
+        lowered = text.lower()
+        if len(text) <= _LONG or len(lowered) != len(text):
+            return [(0, len(text))]
+        places = []
+        for term in self._rows:
+            place = lowered.find(term)
+            for _ in range(_OCCURRENCES):
+                if place < 0:
+                    break
+                places.append(place)
+                place = lowered.find(term, place + _AROUND)
+        if not places:  # with an accent, perhaps
+            return [(0, len(text))]
+        windows: list[tuple[int, int]] = []
+        for place in sorted(places):
+            start, end = max(0, place - _AROUND), min(len(text), place + 2 * _AROUND)
+            while start and text[start - 1].isalnum():
+                start -= 1
+            while end < len(text) and text[end].isalnum():
+                end += 1
+            if windows and start <= windows[-1][1]:
+                start = windows.pop()[0]
+            windows.append((start, end))
+        return windows
 
 
 def nearness(spans: Sequence[Span], atoms: int) -> float:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import tantivy
 
-from .index import UNTIMED, Index, number_of
+from .index import Index
+from .indexed import number_of
+from .indexing import UNTIMED
 from .record import Record
 from .stores.base import Entry, Reference
 from .times import epoch

@@ -67,7 +67,7 @@ setup() { load helper; }
   tr-list -H vibe -H claude -H codex > list
   jq -r "$counts" list | sort > rows
   tr-extract --full - < list \
-    | jq -s -r 'map(select(.agent != "sidechain")) | group_by(.session_id)[] | [.[0].session_id,
+    | jq -s -r 'map(select(.role != "user" or .agent != "sidechain")) | group_by(.session_id)[] | [.[0].session_id,
         ([.[] | select(.role == "user" and (.injected | not) and .replayed != true)] | length),
         ([.[] | select(.replayed != true and .authorship == "model") | .tool_calls | length] | add // 0)] | @tsv' \
     | sort > messages

@@ -9,10 +9,11 @@ import os
 import re
 from random import Random
 
-from tests.linestore import write_session
-from tests.relevance.scenarios import STORIES
 from total_recall.record import message, tool_call
 from total_recall.times import epoch, from_epoch
+
+from tests.linestore import write_session
+from tests.relevance.scenarios import STORIES
 
 HARNESSES = ("claude", "codex", "opencode", "vibe")
 FIRST, LAST = epoch("2026-01-10T08:00:00Z"), epoch("2026-11-20T18:00:00Z")
@@ -20,12 +21,102 @@ SENTENCES = [(name, part, getattr(story, part)) for name, story in STORIES.items
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SMALL = re.compile(r"(?<!\w)[a-zà-ÿ]{3,12}(?!\w)")
 VOCABULARY = sorted({word for _, _, text in SENTENCES for word in _SMALL.findall(text)})
-COMMON = """update check look change add remove file test build fix branch review config service handler value default
- option error result request response client server user data list table column field cache queue worker job task run
- output input path module package version release deploy log line time window limit key token session page image node
- cluster pod container network timeout retry connection certificate handshake database query index lock thread memory
- heap garbage collector snapshot export import upload download header cookie redirect login callback batch slice lag
- burst partner endpoint api message thread cursor offset""".split()
+COMMON = [
+    "update",
+    "check",
+    "look",
+    "change",
+    "add",
+    "remove",
+    "file",
+    "test",
+    "build",
+    "fix",
+    "branch",
+    "review",
+    "config",
+    "service",
+    "handler",
+    "value",
+    "default",
+    "option",
+    "error",
+    "result",
+    "request",
+    "response",
+    "client",
+    "server",
+    "user",
+    "data",
+    "list",
+    "table",
+    "column",
+    "field",
+    "cache",
+    "queue",
+    "worker",
+    "job",
+    "task",
+    "run",
+    "output",
+    "input",
+    "path",
+    "module",
+    "package",
+    "version",
+    "release",
+    "deploy",
+    "log",
+    "line",
+    "time",
+    "window",
+    "limit",
+    "key",
+    "token",
+    "session",
+    "page",
+    "image",
+    "node",
+    "cluster",
+    "pod",
+    "container",
+    "network",
+    "timeout",
+    "retry",
+    "connection",
+    "certificate",
+    "handshake",
+    "database",
+    "query",
+    "index",
+    "lock",
+    "thread",
+    "memory",
+    "heap",
+    "garbage",
+    "collector",
+    "snapshot",
+    "export",
+    "import",
+    "upload",
+    "download",
+    "header",
+    "cookie",
+    "redirect",
+    "login",
+    "callback",
+    "batch",
+    "slice",
+    "lag",
+    "burst",
+    "partner",
+    "endpoint",
+    "api",
+    "message",
+    "thread",
+    "cursor",
+    "offset",
+]
 VERBS = ("fetch", "load", "parse", "render", "merge", "flush", "resolve", "encode", "split", "assign", "revoke", "sync")
 NOUNS = ("Message", "Page", "Tile", "Entry", "Bucket", "Quota", "Ledger", "Batch", "Header", "Probe", "Token", "Cursor")
 
@@ -110,17 +201,23 @@ class Corpus:
         )
         for number, end in enumerate(ends, 1):
             session = Session(self, HARNESSES[number], "thumb-svc")
-            session.part("ask", "The webp thumbnails of phone pictures lie on their side. Find out why and fix the orientation.")
+            session.part(
+                "ask", "The webp thumbnails of phone pictures lie on their side. Find out why and fix the orientation."
+            )
             session.noise(14)
             self.places[f"try{number}.say"] = session.part("say", end)
             session.close()
 
     def child(self):
         session = Session(self, "claude", "growth-lab", child=True)
-        self.places["child.ask"] = session.part("delegated", "Make an audit of the feature toggles: which are unused? Answer with a list.")
+        self.places["child.ask"] = session.part(
+            "delegated", "Make an audit of the feature toggles: which are unused? Answer with a list."
+        )
         session.noise(10)
         self.places["child.out"] = session.part("out", "toggles.yml:14: legacy_invoice_footer: true   # never read")
-        self.places["child.say"] = session.part("say", "The audit found nine unused toggles; the list begins with legacy_invoice_footer.")
+        self.places["child.say"] = session.part(
+            "say", "The audit found nine unused toggles; the list begins with legacy_invoice_footer."
+        )
         session.close()
 
     def echo(self, question):
@@ -137,7 +234,9 @@ class Corpus:
     def reading(self, number):
         """Runbooks, skills and web pages that say much of what the stories say."""
         session = Session(self, self.random.choice(HARNESSES), self.random.choice(("handbook", "wiki", "ops-scripts")))
-        session.part("ask", self.random.choice(("Tidy up our handbook.", "Read the runbooks first.", "Summarise the wiki page.")))
+        session.part(
+            "ask", self.random.choice(("Tidy up our handbook.", "Read the runbooks first.", "Summarise the wiki page."))
+        )
         for _ in range(self.random.randrange(1, 4)):
             lines = [text for _, _, text in self.random.sample(SENTENCES, 9)]
             kind = self.random.choice(("file-read", "web-fetch", "skill", "injected-text"))
@@ -154,7 +253,9 @@ class Corpus:
         for _ in range(self.random.randrange(2, 6)):
             _, _, text = self.random.choice(SENTENCES)
             session.part("run", f"rg -n {self.words(1)} docs/")
-            session.part("out", f"docs/{self.words(1).lower()}.md:{self.random.randrange(400)}: {self.blurred(text, 0.7)}")
+            session.part(
+                "out", f"docs/{self.words(1).lower()}.md:{self.random.randrange(400)}: {self.blurred(text, 0.7)}"
+            )
         session.noise(6)
         session.part("say", f"Left: {self.words(4)}; {self.words(5)}.")
         session.close()
@@ -162,7 +263,10 @@ class Corpus:
     def near(self, number):
         """Sessions about something near: half of the words of one story, half of another's, and its own end."""
         one, other = self.random.sample(sorted(STORIES), 2)
-        mixed = [f"{self.blurred(getattr(STORIES[one], part), 0.6)} {self.blurred(getattr(STORIES[other], part), 0.4)}" for part in ("ask", "think", "say")]
+        mixed = [
+            f"{self.blurred(getattr(STORIES[one], part), 0.6)} {self.blurred(getattr(STORIES[other], part), 0.4)}"
+            for part in ("ask", "think", "say")
+        ]
         session = Session(self, self.random.choice(HARNESSES), STORIES[one].project)
         for part, text in zip(("ask", "think", "say"), mixed, strict=True):
             words = text.split()
@@ -185,7 +289,9 @@ class Corpus:
 
     def blurred(self, text, kept=0.8):
         """The sentence with some of its words left out, and without what only the story has."""
-        return " ".join(word for word in text.split() if self.random.random() < kept and not re.search(r"\d|[a-z][A-Z]", word))
+        return " ".join(
+            word for word in text.split() if self.random.random() < kept and not re.search(r"\d|[a-z][A-Z]", word)
+        )
 
 
 class Session:
@@ -227,7 +333,9 @@ class Session:
         name = {"file-read": "Read", "web-fetch": "WebFetch", "skill": "Skill"}.get(kind, "Bash")
         if kind != "out":
             self.call(name, {"file_path": f"/srv/{self.project}/{self.corpus.words(1).lower()}.md"})
-        return self.add("tool", text, tool_name=name, tool_call_id=f"c{self.calls}", kind=None if kind == "out" else kind)
+        return self.add(
+            "tool", text, tool_name=name, tool_call_id=f"c{self.calls}", kind=None if kind == "out" else kind
+        )
 
     def call(self, name, arguments):
         self.calls += 1
@@ -251,24 +359,35 @@ class Session:
 
     def tests(self):
         self.call("Bash", {"command": "pytest -q"})
-        names = [f"tests/test_{self.identifier('_')}.py::test_{self.identifier('_')} PASSED" for _ in range(self.random.randrange(3, 15))]
+        names = [
+            f"tests/test_{self.identifier('_')}.py::test_{self.identifier('_')} PASSED"
+            for _ in range(self.random.randrange(3, 15))
+        ]
         self.add("tool", "\n".join(names) + f"\n{len(names)} passed", tool_name="Bash", tool_call_id=f"c{self.calls}")
 
     def diff(self):
         name = f"/srv/{self.project}/src/{self.identifier('_')}.py"
-        old, new = (f"    {self.identifier('_')} = {self.identifier('')}({self.random.randrange(99)})" for _ in range(2))
+        old, new = (
+            f"    {self.identifier('_')} = {self.identifier('')}({self.random.randrange(99)})" for _ in range(2)
+        )
         self.call("Edit", {"file_path": name, "old_string": old, "new_string": new})
         self.add("tool", f"--- {name}\n-{old}\n+{new}", tool_name="Edit", tool_call_id=f"c{self.calls}")
 
     def trace(self):
         self.call("Bash", {"command": f"npm run {self.corpus.words(1).lower()}"})
-        frames = [f"    at {self.identifier('')} (src/{self.identifier('-')}.ts:{self.random.randrange(400)}:7)" for _ in range(5)]
+        frames = [
+            f"    at {self.identifier('')} (src/{self.identifier('-')}.ts:{self.random.randrange(400)}:7)"
+            for _ in range(5)
+        ]
         text = f"Error: {self.corpus.words(self.random.randrange(2, 5))}\n" + "\n".join(frames)
         self.add("tool", text, tool_name="Bash", tool_call_id=f"c{self.calls}", is_error=True)
 
     def source(self):
         self.call("Read", {"file_path": f"/srv/{self.project}/src/{self.identifier('_')}.py"})
-        lines = [f"def {self.identifier('_')}(self, {self.identifier('_')}):  # {self.corpus.words(4)}" for _ in range(self.random.randrange(3, 20))]
+        lines = [
+            f"def {self.identifier('_')}(self, {self.identifier('_')}):  # {self.corpus.words(4)}"
+            for _ in range(self.random.randrange(3, 20))
+        ]
         self.add("tool", "\n".join(lines), tool_name="Read", tool_call_id=f"c{self.calls}", kind="file-read")
 
     def talk(self):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How well the search finds what is known to be there: MRR, nDCG@10 and recall@5, by session and by record.
 
-    python tests/relevance/score.py                 the shipped ranking, both halves
-    python tests/relevance/score.py --ablate STEP   without one step; `plain` is BM25 over records alone
-    python tests/relevance/score.py --worst 20      the questions that do worst
-    python tests/relevance/score.py --lock          write the figures to baseline.json
+python tests/relevance/score.py                 the shipped ranking, both halves
+python tests/relevance/score.py --ablate STEP   without one step; `plain` is BM25 over records alone
+python tests/relevance/score.py --worst 20      the questions that do worst
+python tests/relevance/score.py --lock          write the figures to baseline.json
 """
 
 import argparse
@@ -21,15 +21,15 @@ for folder in (ROOT, os.path.join(ROOT, "lib")):
         sys.path.insert(0, folder)
 
 import orjson  # noqa: E402
-
-from tests.linestore import LineStore  # noqa: E402
-from tests.relevance.corpus import HARNESSES, Corpus  # noqa: E402
-from tests.relevance.scenarios import QUESTIONS  # noqa: E402
 from total_recall import analysis, query  # noqa: E402
 from total_recall.index import Index  # noqa: E402
 from total_recall.lexicon import Lexicon  # noqa: E402
 from total_recall.ranking import CLASS_FACTORS, WEIGHTS  # noqa: E402
 from total_recall.search import Filters, Source, search  # noqa: E402
+
+from tests.linestore import LineStore  # noqa: E402
+from tests.relevance.corpus import HARNESSES, Corpus  # noqa: E402
+from tests.relevance.scenarios import QUESTIONS  # noqa: E402
 
 BASELINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "baseline.json")
 EVEN = dict.fromkeys(CLASS_FACTORS, 1.0)
@@ -55,7 +55,7 @@ def plain_analysis():
     """Words as the engine splits them: no pieces of identifiers, no spaced characters, no other spellings."""
     kept = analysis.prepared, analysis.terms, analysis.split_terms, analysis.parts_of
     spellings = Lexicon.joined, Lexicon.parts
-    Lexicon.joined, Lexicon.parts = lambda *_: {}, lambda *_: ()
+    Lexicon.joined, Lexicon.parts = lambda *_: [], lambda *_: ()
     terms = analysis.analyzer().analyze
     analysis.prepared = lambda text: text
     analysis.terms = analysis.split_terms = terms
@@ -166,10 +166,18 @@ def main():
             for kind in dict.fromkeys(question.kind for question in QUESTIONS):
                 rows = [scores for question, scores in each if question.kind == kind and question.answers]
                 if rows:
-                    print(f"  {kind:12}", *(f"{name} {sum(row[name] for row in rows) / len(rows):.2f}" for name in ("session MRR", "record MRR")))
+                    print(
+                        f"  {kind:12}",
+                        *(
+                            f"{name} {sum(row[name] for row in rows) / len(rows):.2f}"
+                            for name in ("session MRR", "record MRR")
+                        ),
+                    )
         ranked = sorted(each, key=lambda pair: pair[1].get("session MRR", 1) + pair[1].get("record MRR", 1))
         for question, scores in ranked[: given.worst]:
-            print(f"  {scores.get('session MRR', 0):.2f} {scores.get('record MRR', 0):.2f} {question.kind}: {question.text}")
+            print(
+                f"  {scores.get('session MRR', 0):.2f} {scores.get('record MRR', 0):.2f} {question.kind}: {question.text}"
+            )
     if given.lock:
         with open(BASELINE, "wb") as file:
             file.write(orjson.dumps(means, option=orjson.OPT_INDENT_2) + b"\n")

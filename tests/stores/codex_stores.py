@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from total_recall.notices import Notices
-from total_recall.stores.base import Reference, Remember, recomputed
+from total_recall.stores.base import Memory, Reference
 from total_recall.stores.codex import Codex
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 ROLLOUTS = FIXTURES / "codex" / ".codex" / "sessions" / "2026" / "11" / "30"
 
 
-def open_store(root: Path, remember: Remember = recomputed) -> Codex:
+def open_store(root: Path, remember: Memory | None = None) -> Codex:
     """The store whose `sessions` folder is `root`."""
     place = Codex.locate({"TOTAL_RECALL_CODEX_ROOT": str(root)})
     assert place is not None

@@ -154,26 +154,19 @@ def test_compactions(store, session, truth):
 
 
 def test_counts(store, session, truth, records):
-    """The row counts prompts, responses with text and calls; copies of another session's count there."""
+    """The row counts prompts, records of answers and calls; copies of another session's count there."""
     row = store.row(session)
     found = messages(store, session)
-    main = [m for m in found if m.get("agent") != "sidechain" and not m.get("replayed")]
+    own = [m for m in found if not m.get("replayed")]
     prompts = truth["typed_prompts"] + truth["queued_prompts"]
     copied = [m for m in found if m.get("replayed") and m["authorship"] == "human"]
-    answers = {
-        record["message"]["id"]
-        for record in records
-        if record["type"] == "assistant"
-        and not record.get("isApiErrorMessage")
-        and (is_agent(session) or not record["isSidechain"])
-        and any(block["type"] == "text" for block in record["message"]["content"])
-    }
+    answers = truth["assistant_text_blocks"] - truth["api_error_messages"]
     replayed = {m["ref"]["offset"] for m in found if m.get("replayed")}
 
     assert row["user_count"] == (1 if is_agent(session) else len(prompts) - len(copied))
-    assert row["tool_count"] == sum(len(m["tool_calls"]) for m in main)
+    assert row["tool_count"] == sum(len(m["tool_calls"]) for m in own)
     if not replayed:
-        assert row["assistant_count"] == len(answers)
+        assert row["assistant_count"] == answers
     assert row["line_count"] == truth["records"]
     assert row["file_size"] == truth["bytes"]
 

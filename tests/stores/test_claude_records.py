@@ -306,15 +306,15 @@ def test_a_result_before_its_call_is_named(transcript):
     assert [m["tool_name"] for m in transcript.read()] == ["Read", None, None]
 
 
-def test_text_in_two_blocks_is_one_answer(transcript):
-    """Two text records of one response count once, as the harness's own message."""
+def test_each_record_with_text_is_an_answer(transcript):
+    """Two text records of one response are two: the record is Claude Code's own message."""
     transcript.typed("hello")
     transcript.assistant("one", "msg_1")
     transcript.assistant("two", "msg_1")
     transcript.assistant("three", "msg_2")
     store, session = transcript.write()
 
-    assert store.row(session)["assistant_count"] == 2
+    assert store.row(session)["assistant_count"] == 3
 
 
 # -- records that stand twice ------------------------------------------------------------------------------------

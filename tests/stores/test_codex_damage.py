@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from total_recall.notices import Unreadable
 from total_recall.stores import _codex_files
-from total_recall.stores.base import Reference
+from total_recall.stores.base import Memory, Reference
 from total_recall.stores.codex import Codex
 
 from tests.stores.codex_stores import FIXTURES, fixture_store, open_store, reference, rollout
@@ -192,13 +191,7 @@ def test_a_live_file_wins_over_an_archived_one(tmp_path: Path) -> None:
 def test_heads_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what is remembered, a listing opens no file, not even of sessions that have grown."""
     path = put(tmp_path, OTHER, b"".join(lines_of(EXEC)))
-    kept: dict[tuple[str, str], Any] = {}
-
-    def remember(kind: str, key: str, signature: tuple, compute: Callable[[Any], Any]) -> Any:
-        before = kept.get((kind, key))
-        if before is None or before[0] != signature:
-            kept[kind, key] = (signature, orjson.loads(orjson.dumps(compute(before))))
-        return kept[kind, key][1]
+    remember = Memory()
 
     first = open_store(path.parent, remember).sessions()
     path.write_bytes(path.read_bytes() + lines_of(EXEC)[-1])

@@ -359,7 +359,8 @@ def test_a_record_is_found_again_by_its_ref(known):
 
 def test_a_record_from_the_middle_is_reached_by_a_bookmark(main):
     store, session, records = main("pruned")
-    assert store.facts(session)["bookmarks"]
+    store.facts(session)
+    assert store._bookmarks(session)
     assert list(store.messages_from(session, 12)) == [record for record in records if record["id"] >= 12]
 
 

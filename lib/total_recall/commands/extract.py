@@ -66,7 +66,8 @@ def main(
         if with_history:
             yield from store.history(session)
         stream = store.messages(session) if full else store.since_compaction(session)
-        yield from store.marked(session, stream) if branches else stream
+        ranges = store.branches(session, look=branches)
+        yield from store.marked(stream, ranges) if ranges else stream
 
     each(run, sessions, harnesses, messages, limited, "messages" if envelope else None, full=full, flush=follow)
     if passed.timeless:

@@ -22,12 +22,14 @@ from ..command import (
     session_argument,
 )
 from ..command import Moment as MomentType
-from ..index import Index, Locked, number_of
+from ..index import Index, Locked
+from ..indexed import number_of
 from ..notices import Unreadable
 from ..output import encoded, lines, write
+from ..reading import Damaged
 from ..record import Record
 from ..report import index_line
-from ..selection import Sessions, Window, rows, selected
+from ..selection import NoSession, Sessions, Window, rows, selected
 from ..shadow import folder
 from ..stores.base import Reference, Store
 
@@ -74,27 +76,44 @@ def main(
     else:
         chosen = everything
 
+    left: list[str] = []
+
     def done() -> Iterator[Record]:
         for store in stores:
             if store.harness in run.notices.failures:
                 continue  # a store that cannot be listed has not lost its sessions
             path = folder(store.harness, store.place, run.environ, run.notices)
-            index = Index.open(path, run.notices, rebuild=rebuild) if path else None
-            if index is None:
+            index = Index.open(path, run.notices) if path else None
+            if path is None or index is None:
                 run.notices.fail(store.harness, Unreadable(f"the index of {store.harness}", "see the notice"))
                 continue
+            if rebuild:
+                index.clear(wait)
             mine = [session for owner, session in chosen if owner is store]
             if dropped:
-                yield from index.drop(store.harness, _indexed(known, store, dropped), wait)
+                leaving = list(_indexed(known, store, index, dropped))
+                if leaving:
+                    left.extend(leaving)
+                    yield from index.drop(store.harness, leaving, wait)
                 continue
             alive = None if keep_deleted else [session.session_id for owner, session in everything if owner is store]
-            yield from _refreshed(run, store, index, mine, alive, wait)
+            try:
+                yield from _refreshed(run, store, index, mine, alive, wait)
+            except Damaged as damaged:
+                run.notices.say(f"{damaged} and is rebuilt")
+                Index.discard(damaged.folder)
+                if anew := Index.open(path, run.notices):
+                    yield from _refreshed(run, store, anew, mine, alive, wait)
+            except Unreadable as error:
+                run.notices.fail(store.harness, error)
 
     try:
         if envelope:
             write([encoded({**run.facts(), "indexed": list(done())})])
         else:
             write((index_line(row).encode() for row in done()) if report else lines(done()))
+        if dropped and not left:
+            raise Failure(f"no indexed session matching {', '.join(map(repr, dropped))} - see tr-list")
     except Locked as locked:
         raise Failure(f"{locked} - wait for it to end, or raise --wait", LOCKED) from None
     return None
@@ -124,10 +143,12 @@ def _refreshed(
             }
 
 
-def _indexed(known: Sessions, store: Store, names: tuple[str, ...]) -> list[str]:
-    """The ids that these names mean in a store; a session that is gone from it goes by its whole id."""
-    ids = []
+def _indexed(known: Sessions, store: Store, index: Index, names: tuple[str, ...]) -> Iterator[str]:
+    """The indexed ids that these names mean in a store; a session that is gone from it goes by its whole id."""
     for name in names:
-        matching = [s.session_id for owner, s in known.all() if owner is store and name in s.session_id]
-        ids.append(name if name in matching or not matching else matching[0])
-    return ids
+        try:
+            name = known.matching(name, store.harness)[1].session_id
+        except NoSession:
+            pass
+        if number_of(name) in index.sessions():
+            yield name

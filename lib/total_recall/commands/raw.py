@@ -22,6 +22,7 @@ from ..command import (
 from ..extraction import chosen, each, guarded
 from ..output import encoded, write
 from ..record import RAW_TYPES
+from ..stores._jsonl import parse
 from ..stores.base import Entry, Reference, Store
 
 Raw = tuple[bytes, bytes, bytes]  # type, timestamp, json
@@ -84,7 +85,14 @@ def _thinks(entry: Entry) -> bool:
 
 
 def as_json(record: Raw) -> bytes:
-    """A raw record as one JSON object, for an envelope."""
+    """A raw record as one JSON object, for an envelope.
+
+    A line that its harness wrote with half a character in it, or in no UTF-8, would spoil the whole envelope.
+    """
+    try:
+        orjson.loads(record[2])
+    except ValueError:
+        record = (*record[:2], encoded(parse(record[2])))
     return b'{"type":"%b","timestamp":"%b","json":%b}' % record
 
 
@@ -93,7 +101,7 @@ def clamped(record: Raw, size: int) -> tuple[Raw, bool]:
     try:
         value = orjson.loads(record[2])
     except ValueError:
-        return record, False
+        value = parse(record[2])
     short = clamped_value(value, size)
     return (record, False) if short == value else ((record[0], record[1], encoded(short)), True)
 

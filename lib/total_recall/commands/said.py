@@ -22,10 +22,10 @@ from ..command import (
 from ..dialogue import NoWords, said, terms
 from ..extraction import Scope, guarded
 from ..output import encoded, lines, write
+from ..patterns import Literal
 from ..record import Record
 from ..report import said as reported
 from ..report import spooled
-from ..scan import Literal
 from ..selection import Passed, picked
 from ..stores.base import Reference, Store
 

@@ -24,9 +24,9 @@ from ..command import (
 )
 from ..finding import Asked, Finder
 from ..output import encoded, lines, write
+from ..patterns import BadPattern
 from ..query import BadQuery, Empty
 from ..record import CLASSES, ROLES
-from ..scan import BadPattern
 from ..shadow import folder
 
 _KINDS = click.Choice(CLASSES[:-1])

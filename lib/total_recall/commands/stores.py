@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..command import Run, envelope_option, executable, harness_option, options
+from ..indexed import indexed
 from ..notices import Unreadable
 from ..output import encoded, lines, write
 from ..record import Record
+from ..shadow import wanted_folder
 from ..stores.registry import HARNESSES, adapter, sandboxed
 from ..times import from_epoch
 
@@ -36,7 +38,7 @@ def stores(run: Run, harnesses: tuple[str, ...]) -> Iterator[Record]:
             "readable": False,
             "sessions": 0,
             "newest": None,
-            "shadow_root": place.shadow if place else None,
+            "shadow_root": wanted_folder(harness, place, run.environ) if place else None,
             "indexed_sessions": 0,
             "error": None,
         }
@@ -45,6 +47,7 @@ def stores(run: Run, harnesses: tuple[str, ...]) -> Iterator[Record]:
         elif sandboxed(run.environ) and not place.overridden:
             row["error"] = f"refused: TOTAL_RECALL_SANDBOX is set and {place.variable} is not"
         else:
+            row["indexed_sessions"] = len(indexed(row["shadow_root"]))
             store = kind(place, run.notices)
             row["exists"] = store.exists()
             try:

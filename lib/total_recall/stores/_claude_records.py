@@ -83,10 +83,7 @@ class Reader:
         self._slice = None
         messages = read(record)
         self._passed(uuid, ts, messages)
-        group = None
-        if kind == "assistant" and isinstance(response := record.get("message"), dict):
-            group = response.get("id")
-        return Entry(line, ts, messages, group=group if isinstance(group, str) else None, slice=self._slice)
+        return Entry(line, ts, messages, slice=self._slice)
 
     def unfinished(self) -> list[Record]:
         """The compaction whose summary has not come, as a record without a text; it is given once."""

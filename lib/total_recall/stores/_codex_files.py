@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from ..notices import Notices, Unreadable
-from ..record import Record
+from ..record import Record, encoded
 from ._codex_items import about_thread, mapping
 from ._jsonl import open_regular, open_session, parse
 from .base import Memory, Reference
@@ -182,11 +182,7 @@ class Document:
         for value in [session, *items][self.offset :]:
             start = self.offset
             self.offset = self.number = start + 1
-            try:
-                text = orjson.dumps(value)
-            except TypeError:
-                text, value = b"null", None  # nested too deeply
-            yield start, text, value if isinstance(value, dict) else None
+            yield start, encoded(value), value if isinstance(value, dict) else None
 
 
 def threads(harness: str, found: Iterable[Rollout], heads: dict[str, Record]) -> list[Reference]:

@@ -14,7 +14,7 @@ from ..record import Record, message, one_line, tool_call
 from ..times import rfc3339
 from . import _codex_items as items
 from ._codex_copies import Copies
-from ._codex_files import Document
+from ._codex_files import Document, is_bare_meta
 from ._codex_lines import Ahead, Line, unwrapped
 from ._codex_tokens import Tokens
 from ._jsonl import Lines
@@ -102,6 +102,8 @@ class Walk:
         """Whether an object found on a damaged line is a whole record of this file's family."""
         if isinstance(value.get("payload"), dict):
             return "timestamp" in value and isinstance(value.get("type"), str)
+        if "head" not in self.state and self.state["offset"] == 0 and is_bare_meta(value):
+            return True  # the first line, which only then tells that there are no envelopes
         return bool(self.state.get("bare")) and (unwrapped(value)[0] is not None or "record_type" in value)
 
     # -- lines --------------------------------------------------------------------------------------------------
@@ -111,8 +113,8 @@ class Walk:
         if value is None:
             return Entry(line.text)
         kind, payload = unwrapped(value)
-        if kind is not None and payload is value:
-            self.state["bare"] = True
+        if kind is not None:
+            self.state["bare"] = payload is value
         ts = rfc3339(value.get("timestamp"))
         self._replayed = self._copies.active and self._copies.hold(kind, payload, value.get("ordinal"), ts)
         read = _READERS.get(kind) if kind else None

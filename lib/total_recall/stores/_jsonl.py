@@ -13,6 +13,7 @@ from typing import IO, Any
 import orjson
 
 from ..notices import Notices, Unreadable
+from ..record import encoded
 
 BUFFER = 1 << 20  # with the default buffer a third of the time goes into refilling it
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -61,7 +62,8 @@ class Lines:
     harness from a piece of one; it decides what may be recovered from a line on which a record is glued to the stub of
     a torn one.
 
-    With `whole`, an unterminated last line is left for the next read: it may still be growing.
+    With `whole`, an unterminated last line is left for the next read, as it may still be growing, unless it is a whole
+    object: nothing that could follow would change that.
     At the end one notice is said for all bad lines of the file.
     """
 
@@ -89,7 +91,9 @@ class Lines:
         source = open_session(self.path)
         try:
             if self.offset:
-                source.seek(self.offset)
+                source.seek(self.offset - 1)
+                if source.read(1) not in (b"\n", b""):
+                    self.number -= 1  # the rest of a line that was read without its end
             yield from self._lines(source)
         except (OSError, EOFError) as error:
             raise Unreadable(self.path, error) from error
@@ -102,7 +106,7 @@ class Lines:
         for line in source:
             start = self.offset
             ended = line.endswith(b"\n")
-            if not ended and self._whole:
+            if not ended and self._whole and not isinstance(parse(line), dict):
                 return
             self.number += 1
             self.offset = start + len(line)
@@ -117,13 +121,13 @@ class Lines:
                     if line.strip(b" \t\r"):
                         self._count_bad()
                     continue
-                value = parse(text)
+                value = parse(text, strict=True)
                 if value is None:
-                    value = parse(text, strict=False)
+                    value = parse(text)
                     if value is None:
                         yield from self._recovered(start, text, ended)
                         continue
-                    text = orjson.dumps(value)
+                    text = encoded(value)
                 line = text
             if isinstance(value, dict):
                 yield start, line, value
@@ -156,11 +160,11 @@ class Lines:
             self._notices.say(f"{self.path}:{self.number}: the last line is incomplete (still being written, or cut)")
 
 
-def parse(text: bytes, strict: bool = True) -> Any:
-    """The JSON value of a line that the fast parser refused, or None.
+def parse(text: bytes, strict: bool = False) -> Any:
+    """The JSON value of a text that the fast parser refused, or None.
 
-    Takes what JavaScript writes and damage leaves: lone surrogates and invalid UTF-8 become U+FFFD. Not `strict`, also
-    bare control characters inside a string.
+    Takes what JavaScript writes and damage leaves: lone surrogates and invalid UTF-8 become U+FFFD, numbers beyond
+    all bounds null. Not `strict`, also what is not JSON: bare control characters inside a string, NaN and Infinity.
     """
     decoder = _DECODER if strict else _LENIENT
     try:
@@ -174,8 +178,16 @@ def _finite(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
-_LENIENT = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None, strict=False)
+def _whole(text: str) -> float | None:
+    return int(text) if len(text) < 400 else _finite(text)  # int() refuses thousands of digits
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_int=_whole, parse_constant=_no_constant)
+_LENIENT = json.JSONDecoder(parse_float=_finite, parse_int=_whole, parse_constant=lambda _: None, strict=False)
 
 
 def _clean(value: Any) -> Any:

@@ -8,6 +8,7 @@ its bytes, so that memory does not depend on what a session says, only (a little
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,13 +36,16 @@ from ._sqlite import Database
 _PAGE_BYTES = 2 << 20
 _PAGE_ROWS = 500
 _FIRST_ROWS = 20
+_SCANNED_ROWS = 20_000
+_LIVE_ROWS = 8  # so many messages at the end of a session may still change
 
 # How many ids a part takes, NULL when it is damaged. Most rows begin with their type, and those need no parsing.
 _BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for kind, width in WIDTHS.items())
 _BY_TYPE = " ".join(f"WHEN '{kind}' THEN {width}" for kind, width in WIDTHS.items())
 _WIDTH = f"""CASE substr(p.data, 1, 14) {_BY_START} ELSE
-    CASE WHEN json_valid(CAST(p.data AS TEXT))
-    THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END END END"""
+    CASE WHEN json_valid(CAST(p.data AS TEXT)) AND json_type(CAST(p.data AS TEXT)) = 'object'
+    THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END
+    ELSE width_of_damaged(CAST(p.data AS BLOB)) END END"""
 _BODY = "CAST(p.data AS BLOB)"
 _LIGHT_BODY = (
     f"""CASE WHEN substr(p.data, 1, 14) IN ('{{"type":"tool"', '{{"type":"file"') THEN NULL ELSE {_BODY} END"""
@@ -49,7 +53,8 @@ _LIGHT_BODY = (
 _PARTS = f"SELECT p.id, {_WIDTH}, {_BODY}, NULL FROM part p WHERE p.message_id = ? AND p.id > ? ORDER BY p.id"
 _LIGHT_PARTS = _PARTS.replace(f"{_BODY}, NULL", f"{_LIGHT_BODY}, length({_BODY})")
 _FAILED = """CASE WHEN json_valid(CAST(m.data AS TEXT))
-    THEN coalesce(json_type(CAST(m.data AS TEXT), '$.error'), 'null') <> 'null' ELSE 0 END"""
+    THEN coalesce(json_type(CAST(m.data AS TEXT), '$.error'), 'null') <> 'null'
+    ELSE failure_of_damaged(CAST(m.data AS BLOB)) END"""
 _NEWER = "SELECT id, seq, time_created, type, CAST(data AS BLOB) FROM session_message"
 
 _SESSION = ("id", "parent_id", "directory", "title", "time_created", "time_updated", "time_archived", "model")
@@ -61,7 +66,7 @@ class Tables:
     """The database as a source of sessions (see `Source`)."""
 
     def __init__(self, path: str, notices: Notices) -> None:
-        self.database = Database(path, notices)
+        self.database = Database(path, notices, _FORGIVING)
         self.path = path
 
     def usable(self) -> bool:
@@ -102,11 +107,11 @@ class Tables:
         return _session(rows[0][:-1])._replace(revert=reverted(json_object(raw) if isinstance(raw, bytes) else None))
 
     def batches(self, session_id: str, after: Position | None, *, bodies: bool = True) -> Iterator[Batch]:
-        if self.is_newer(session_id):
-            yield from self._newer(session_id, after)
-            return
         inside = after is not None and after[2] != END
         keys = self._keys(session_id, after and after[:2], including=inside)
+        if not keys and self.is_newer(session_id):
+            yield from self._newer(session_id, after)
+            return
         start = after[2] if after and inside and keys and keys[0][1] == after[1] else ""
         index = 0
         while index < len(keys):
@@ -118,6 +123,8 @@ class Tables:
                     raise
                 yield from self._salvaged(session_id, *here)
                 return
+            if bodies:
+                self.database.rest()
             yield from page
 
     def _page(
@@ -131,7 +138,8 @@ class Tables:
             if row is not None:
                 message = _message(row)
                 room -= len(message.raw)
-                parts, used, last = _parts(c, id, start, room, light=not bodies and not message.growing)
+                sql = _PARTS if bodies or message.growing else _LIGHT_PARTS
+                parts, used, last = _parts(c, id, start, room, sql)
                 room -= used
                 page.append(Batch(message, parts, last))
                 if not last:
@@ -154,13 +162,11 @@ class Tables:
             start = ""
 
     def messages(self, session_id: str, at: Any, id: str, *, backwards: bool = False) -> Iterator[Message]:
-        keys = self._keys(session_id, None if at is None else (at, id), backwards=backwards)
-        index, rows = 0, _FIRST_ROWS
-        while index < len(keys):
-            here = keys[index : index + rows]
-            page = self.database.look(lambda c: self._messages(c, here))  # noqa: B023
+        place, rows = None if at is None else (at, id), _FIRST_ROWS
+        while keys := self._keys(session_id, place, backwards=backwards, limit=rows):
+            page = self.database.look(lambda c: self._messages(c, keys))
             yield from (message for message in page if message is not None)
-            index, rows = index + len(page), _PAGE_ROWS
+            place, rows = keys[len(page) - 1], _PAGE_ROWS
 
     def _messages(self, c: sqlite3.Connection, keys: Iterable[Key]) -> list[Message | None]:
         """The messages of some keys, as many as a page holds; None for one that is gone."""
@@ -233,27 +239,52 @@ class Tables:
     def signatures(self, session_ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         """The signatures of many sessions at once.
 
-        The session's own time is touched when a turn begins and ends, not while it runs: so the number of parts and
-        the last message with its parts, which change in place, belong to it.
+        The session's own time is touched when a turn begins and ends, not while it runs: so the number of parts, and
+        the last message with its parts, which change in place, belong to it. Where that is a prompt, it may be
+        waiting for a step that is still at work: then the messages before it belong to it as well.
         """
-        times = {}
-        for table, of in (("session", "s."), ("message", "m."), ("part", ""), (v2.TABLE, "")):
+
+        def newest(table: str, chosen: str) -> str:
             known = "time_updated" in self.database.columns(table)
-            times[table] = f"{of}time_updated" if known else "NULL"
-        newer = "NULL"
-        if times[v2.TABLE] != "NULL":
-            newer = f"(SELECT max(time_updated) FROM {v2.TABLE} WHERE session_id = s.id)"
-        sql = f"""SELECT {times["session"]}, (SELECT count(*) FROM part WHERE session_id = s.id), m.id,
-                {times["message"]}, (SELECT max({times["part"]}) FROM part WHERE message_id = m.id), {newer}
-            FROM session s LEFT JOIN message m ON m.id =
-                (SELECT id FROM message WHERE session_id = s.id ORDER BY {self._at} DESC, id DESC LIMIT 1)
-            WHERE s.id = ?"""
+            return f"(SELECT max({'time_updated' if known else 'NULL'}) FROM {table} WHERE {chosen})"
+
+        ends = f"SELECT id FROM message WHERE session_id = s.id ORDER BY {self._at} DESC, id DESC LIMIT"
+        marks = [
+            "(SELECT count(*) FROM part WHERE session_id = s.id)",
+            "m.id",
+            newest("session", "id = s.id"),
+            newest("message", "id = m.id"),
+            f"""CASE WHEN instr(substr(m.data, 1, 300), '"role":"user"')
+                THEN {newest("part", f"message_id IN ({ends} {_LIVE_ROWS})")}
+                ELSE {newest("part", "message_id = m.id")} END""",
+        ]
+        if self.database.columns(v2.TABLE):
+            marks.append(newest(v2.TABLE, "session_id = s.id"))
+        sql = f"SELECT {', '.join(marks)} FROM session s LEFT JOIN message m ON m.id = ({ends} 1) WHERE s.id = ?"
         ids = list(session_ids)
 
         def ask(c: sqlite3.Connection) -> dict[str, tuple[Any, ...]]:
             return {id: tuple(row) for id in ids if (row := c.execute(sql, (id,)).fetchone())}
 
         return self.database.look(ask)
+
+    def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
+        """The sessions with a row in which one of `words` may stand, in any case; None when only reading tells."""
+        pieces = [_plain_piece(word) for word in words]
+        if None in pieces:
+            return None
+        found: set[str] = set()
+        for table in ("part", "message", v2.TABLE):
+            if not self.database.columns(table):
+                continue
+            # Two characters beyond ASCII are, in lower case, an ASCII letter.
+            wanted = " OR ".join(["data LIKE ? ESCAPE '\\'"] * len(pieces) + ["instr(data, ?)"] * 2)
+            sql = f"SELECT DISTINCT session_id FROM {table} WHERE rowid BETWEEN ? AND ? AND ({wanted})"
+            values = (*(f"%{piece}%" for piece in pieces), "\u212a", "\u0130")
+            last = self._all(f"SELECT max(rowid) FROM {table}")[0][0] or 0
+            for first in range(0, last + 1, _SCANNED_ROWS):
+                found.update(str(id) for (id,) in self._all(sql, first, first + _SCANNED_ROWS - 1, *values))
+        return frozenset(found)
 
     def is_newer(self, session_id: str) -> bool:
         """Whether the session has been written in the newer form, without rows in message and part."""
@@ -271,14 +302,20 @@ class Tables:
             seq = rows[-1][1]
 
     def _keys(
-        self, session_id: str, place: Key | None, *, including: bool = False, backwards: bool = False
+        self,
+        session_id: str,
+        place: Key | None,
+        *,
+        including: bool = False,
+        backwards: bool = False,
+        limit: int = -1,
     ) -> list[Key]:
         """The messages of a session after (or before) a place in their order; where an index has it, no row is read."""
         beyond = ("<" if backwards else ">") + ("=" if including else "")
         bound = f"AND ({self._at}, id) {beyond} (?, ?)" if place else ""
         order = "DESC" if backwards else "ASC"
         sql = f"SELECT {self._at}, id FROM message WHERE session_id = ? {bound} ORDER BY 1 {order}, 2 {order}"
-        return self._all(sql, session_id, *(place or ()))
+        return self._all(f"{sql} LIMIT ?", session_id, *(place or ()), limit)
 
     @cached_property
     def _at(self) -> str:
@@ -295,6 +332,20 @@ class Tables:
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
         return self.database.look(lambda c: c.execute(sql, values).fetchall())
+
+
+def _width(raw: Any) -> int | None:
+    """How many ids a part takes that SQLite takes for no JSON; None when nothing can be made of it."""
+    value = json_object(raw or b"")
+    return None if value is None else WIDTHS.get(str(value.get("type")), 0)
+
+
+def _failure(raw: Any) -> bool:
+    """Whether a message failed that SQLite takes for no JSON."""
+    return (json_object(raw or b"") or {}).get("error") is not None
+
+
+_FORGIVING = {"width_of_damaged": _width, "failure_of_damaged": _failure}
 
 
 def _session(row: tuple[Any, ...]) -> Session:
@@ -328,16 +379,24 @@ def _part(id: str, width: int | None, raw: bytes | None, size: int | None = None
 
 
 def _parts(
-    c: sqlite3.Connection, message_id: str, after: str, room: int, *, light: bool = False
+    c: sqlite3.Connection, message_id: str, after: str, room: int, sql: str = _PARTS
 ) -> tuple[list[Part], int, bool]:
     """Parts of a message after one of them, until `room` bytes are used; those bytes; whether these were all."""
     parts, used = list[Part](), 0
-    for id, width, raw, size in c.execute(_LIGHT_PARTS if light else _PARTS, (message_id, after)):
+    for id, width, raw, size in c.execute(sql, (message_id, after)):
         if used >= room and parts:
             return parts, used, False
         parts.append(_part(id, width, raw, size))
         used += len(raw or b"")
     return parts, used, True
+
+
+def _plain_piece(word: str) -> str | None:
+    """The longest piece of a word that stands in JSON as it is, as a pattern for LIKE."""
+    pieces = re.findall(r"[A-Za-z0-9_]+", word)
+    if pieces:
+        return max(pieces, key=len).replace("_", "\\_")
+    return word if word.isalnum() and word == word.swapcase() else None
 
 
 def _is_damage(error: Unreadable) -> bool:

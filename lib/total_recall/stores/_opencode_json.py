@@ -1,8 +1,7 @@
-"""OpenCode's JSON tree (up to 1.1), which later versions left where it was.
+"""OpenCode's JSON tree (up to 1.1), which later versions left where it was: a file a session, message and part.
 
-storage/session/<project>/<session>.json
-storage/message/<session>/<message>.json
-storage/part/<message>/<part>.json
+They are `storage/session/<project>/<session>.json`, `storage/message/<session>/<message>.json` and
+`storage/part/<message>/<part>.json`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from ..record import Record, attachment, base64_size, message, one_line, tool_call
+from ..record import Record, attachment, base64_size, encoded, message, one_line, tool_call
 from ..times import rfc3339
 from . import _opencode_v2 as v2
 from ._opencode_rows import WIDTHS, Message, Part, json_object, mapping, string
@@ -79,31 +79,33 @@ def failure(error: Any, context: Context, number: int, ref: Record) -> Record:
     return context.record(number, "system", ts, ref, content, authorship="injected", is_error=True)
 
 
-def line(part: Part, value: dict[str, Any] | None, message: Message) -> bytes:
-    """The part as one line of JSON, its id, its message's and the role put first; `value` if it has been parsed."""
+def line(part: Part, message: Message) -> bytes:
+    """The part as one line of JSON: its id, its message's and the role, then what is stored, as it is stored."""
     raw = part.raw or b""
-    value = json_object(raw) if value is None else value
     head: Record = {"id": part.id, "message_id": message.id, "role": message.role}
-    if value is None:
-        return orjson.dumps({**head, "data": raw.decode("utf-8", "replace")})
-    if head.keys() & value.keys() or b"\n" in raw or not raw.startswith(b'{"'):
-        rest = {key: item for key, item in value.items() if key not in ("id", "messageID", *head)}
-        return orjson.dumps({**head, **rest})
-    return orjson.dumps(head)[:-1] + b"," + raw[1:]
+    try:
+        value, sound = orjson.loads(raw), True
+    except ValueError:
+        value, sound = json_object(raw), False
+    if not isinstance(value, dict):
+        return encoded({**head, "data": raw.decode("utf-8", "replace")})
+    if sound and raw.startswith(b'{"') and b"\n" not in raw and not head.keys() & value.keys():
+        return encoded(head)[:-1] + b"," + raw[1:]
+    return encoded(head | {key: item for key, item in value.items() if key not in ("messageID", *head)})
 
 
 def message_line(message: Message) -> bytes:
     """A message's own JSON as one line, its id put first."""
     if message.damaged:
-        return orjson.dumps({"id": message.id, "data": message.raw.decode("utf-8", "replace")})
-    return orjson.dumps({"id": message.id, **message.fields})
+        return encoded({"id": message.id, "data": message.raw.decode("utf-8", "replace")})
+    return encoded({"id": message.id, **message.fields})
 
 
 def text_of(value: Any) -> str:
     """A field as text: a string as it is, nothing for nothing, anything else as its JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else orjson.dumps(value).decode()
+    return "" if value is None else encoded(value).decode()
 
 
 def prompt_text(value: dict[str, Any] | None) -> str | None:
@@ -204,17 +206,14 @@ def _tool(part: dict[str, Any], context: Context, number: int, ref: Record, sett
         return []
     name, call_id, arguments = text_of(part.get("tool")), string(part.get("callID")), state.get("input")
     kind = "command" if context.command else call_class(HARNESS, name, arguments)
-    call = context.record(
-        number,
-        "assistant",
-        _time(state, "start", context),
-        ref,
-        authorship="human" if context.command else "model",
-        tool_calls=[tool_call(call_id, name, arguments)],
-        kind=kind,
-    )
+    author = "human" if context.command else "model"
+    calls = [tool_call(call_id, name, arguments)]
+    ts = _time(state, "start", context)
+    call = context.record(number, "assistant", ts, ref, authorship=author, tool_calls=calls, kind=kind)
     if status not in ("completed", "error") and state.get("output") is None and state.get("error") is None:
         return [call]
+    metadata = mapping(state.get("metadata"))
+    purpose = kind_of(HARNESS, name)
     result = context.record(
         number + 1,
         "tool",
@@ -224,11 +223,15 @@ def _tool(part: dict[str, Any], context: Context, number: int, ref: Record, sett
         authorship="tool",
         tool_call_id=call_id,
         tool_name=name,
-        is_error=_failed(name, state),
+        is_error=_failed(name, purpose, state, metadata),
         kind="command" if context.command else result_class(HARNESS, name, kind == "self"),
-        tool_result=_answer(name, state),
+        tool_result=metadata.get(_ANSWERS[purpose]) if purpose in _ANSWERS else None,
     )
     return [call, result]
+
+
+# Where a question's and a todo list's tool keep what they returned, as the value it was before it became a text.
+_ANSWERS = {"question": "answers", "todo": "todos"}
 
 
 def _output(state: dict[str, Any]) -> str:
@@ -239,7 +242,7 @@ def _output(state: dict[str, Any]) -> str:
     return "\n".join(text for text in texts if text)
 
 
-def _failed(name: str, state: dict[str, Any]) -> bool | None:
+def _failed(name: str, purpose: str | None, state: dict[str, Any], metadata: dict[str, Any]) -> bool | None:
     """Whether a call failed; None for a command whose exit status was not kept.
 
     A command that returned a status other than 0 is stored as completed, and so is one that was aborted (status
@@ -247,16 +250,9 @@ def _failed(name: str, state: dict[str, Any]) -> bool | None:
     """
     if state.get("status") == "error" or state.get("error") is not None:
         return True
-    if kind_of(HARNESS, name) == "shell":
-        metadata = mapping(state.get("metadata"))
+    if purpose == "shell":
         return metadata["exit"] != 0 if "exit" in metadata else None
     return name == "invalid"
-
-
-def _answer(name: str, state: dict[str, Any]) -> Any:
-    """What a question's or a todo list's tool returned, as the value it was before it became a text."""
-    key = {"question": "answers", "todo": "todos"}.get(kind_of(HARNESS, name) or "")
-    return mapping(state.get("metadata")).get(key) if key else None
 
 
 def _newer(row: dict[str, Any], context: Context, number: int, ref: Record, settled: bool) -> list[Record]:

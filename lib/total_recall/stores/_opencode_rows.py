@@ -184,7 +184,7 @@ class Source(Protocol):
         """The session's messages with their parts, after a position. Nothing is held open between two of them.
 
         A message without parts gives one empty batch. Without `bodies` the JSON of tool and file parts is left out
-        where the message can no longer change.
+        where the message can no longer change, which is enough for counting.
         """
 
     def messages(self, session_id: str, at: Any, id: str, *, backwards: bool = False) -> Iterator[Message]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
-from ..record import Record
+from ..record import Record, encoded
 from ._opencode_rows import WIDTHS, Batch, Message, Part, json_object, mapping, string
 
 TABLE = "session_message"
@@ -29,7 +27,7 @@ def batch(id: Any, seq: Any, created: Any, kind: Any, raw: bytes | None) -> Batc
         return Batch(message, [Part(str(id), 0, len(raw or b""), raw or b"", ref, damaged=True)], True)
     whole = {"type": str(kind), **value}
     width = sum(WIDTHS[str(part["type"])] for part in parts(whole)) + (whole.get("error") is not None)
-    return Batch(message, [Part(str(id), width, len(raw or b""), orjson.dumps(whole), ref)], True)
+    return Batch(message, [Part(str(id), width, len(raw or b""), encoded(whole), ref)], True)
 
 
 _ROLES = {"user": "user", "synthetic": "user", "assistant": "assistant", "shell": "assistant"}

@@ -31,15 +31,29 @@ from .base import Entry, State
 
 _NEAR = 20  # messages between a compaction and its summary, or between a summary and what goes on from it, at most
 
+_TAIL = 1000  # messages among which a compaction's tail is found without asking the store
+
 
 def fresh_state() -> State:
     """The state of a walk at the beginning of a session.
 
     `offset` counts the bytes of message and part data, `parts` the parts, `after` is the position reached, `open`
-    the parts that were not complete as [ref, first id, records given], `used` the message whose tokens were given,
-    `copied` the place of the last message that a fork took from another session.
+    the parts that were not complete as [ref, first id, records given], `growing` the steps that were at work as
+    [message, last part], `used` the message whose tokens were given, `copied` the place of the last message that a
+    fork took from another session. After an overflow `overflow` is set until the next prompt, and `replays` is that
+    prompt if it is the program's copy.
     """
-    return {"id": 0, "offset": 0, "parts": 0, "after": None, "open": [], "used": None, "copied": None, "about": {}}
+    return {
+        "id": 0,
+        "offset": 0,
+        "parts": 0,
+        "after": None,
+        "open": [],
+        "growing": [],
+        "used": None,
+        "copied": None,
+        "about": {},
+    }
 
 
 class Walk:
@@ -67,6 +81,7 @@ class Walk:
         self._hidden = self._first_hidden()
         self._own_command: tuple[str, bool] = ("", False)
         self._damaged: list[str] = []
+        self._begins: dict[str, int] = {}  # the first ids of the last messages, where a compaction's tail begins
 
     def __iter__(self) -> Iterator[Entry]:
         try:
@@ -106,7 +121,7 @@ class Walk:
         return None
 
     def _late(self) -> Iterator[Entry]:
-        """What has become of the parts that were not complete when the walk passed them."""
+        """What has become of the parts that were not complete, and of the steps that went on behind a later prompt."""
         waiting = self._state["open"]
         for _ in range(len(waiting)):
             ref, number, given = waiting.pop(0)
@@ -114,26 +129,69 @@ class Walk:
             if found is None or found[1] is None:
                 continue
             message, part = found[0], found[1]
-            context = self._context(message)
+            context = self._late_context(message)
             made, value = self._records(part, context, number)
             if len(made) < part.width and self._may_go_on(part, value, message):
                 waiting.append([ref, number, len(made)])
             if made[given:]:
-                self._state["used"] = message.id
+                if self._is_last(message):
+                    self._state["used"] = message.id
                 yield self._made(part, context, value, made[given:])
+        yield from self._grown()
+
+    def _grown(self) -> Iterator[Entry]:
+        state = self._state
+        here = {key: state[key] for key in ("after", "used")}
+        for _ in range(len(state["growing"])):
+            message_id, last = state["growing"].pop(0)
+            message = self._source.message(self._session.id, message_id)
+            if message is None or self._is_last(message):
+                continue  # gone, or the walk goes on with it
+            context = self._late_context(message)
+            seen = [message_id, last]
+            state["growing"].append(seen)
+            for part in self._source.parts(message_id):
+                if part.id > last:
+                    entry = self._entry(part, context)
+                    seen[1] = part.id
+                    state.update(here)
+                    yield entry
+            if not message.growing:
+                state["growing"].remove(seen)
+                if message.error is not None:
+                    entry = self._message_entry(message, context)
+                    state.update(here)
+                    yield entry
+
+    def _late_context(self, message: Message) -> Context:
+        context = self._context(message)
+        if not self._is_last(message):
+            context.usage = None  # the walk has passed the message, and with it the place for its tokens
+        return context
+
+    def _is_last(self, message: Message) -> bool:
+        """Whether a message is the one at which the walk stands."""
+        return bool(self._state["after"]) and self._state["after"][1] == message.id
 
     def _batch(self, batch: Batch) -> Iterator[Entry]:
         message, state = batch.message, self._state
         context = self._context(message)
-        begun = state["after"] is not None and state["after"][1] == message.id
+        begun = self._is_last(message)
         if not begun:
+            self._begins[message.id] = state["id"] + 1
+            if len(self._begins) > _TAIL:
+                del self._begins[next(iter(self._begins))]
             state["offset"] += len(message.raw)
+            if message.damaged:
+                self._damaged.append(message.id)
             if message.role == "user" and state.pop("overflow", None) and self._is_replay(message):
                 state["replays"] = message.id
         if state.get("replays") == message.id:
             context.replayed = True
         for part in batch.parts:
             yield self._entry(part, context)
+        if batch.last and message.growing:
+            state["growing"].append([message.id, state["after"][2] if self._is_last(message) else ""])
         if batch.last and message.error is not None:
             yield self._message_entry(message, context)
         elif batch.last and not batch.parts and not begun:
@@ -145,7 +203,7 @@ class Walk:
         if part.width:
             entry = self._told(part, context)
         else:
-            entry = Entry(partial(line, part, None, message), message.ts, None, None, message.id)
+            entry = Entry(partial(line, part, message), message.ts, None, None, message.id)
         if part.damaged:
             self._damaged.append(part.id)
         state["id"] += part.width
@@ -183,7 +241,7 @@ class Walk:
     def _made(self, part: Part, context: Context, value: dict[str, Any] | None, made: list[Record]) -> Entry:
         message = context.message
         return Entry(
-            partial(line, part, value, message),
+            partial(line, part, message),
             made[0]["ts"] if made else message.ts,
             made,
             _raw_type(value, message),
@@ -194,8 +252,6 @@ class Walk:
     def _message_entry(self, message: Message, context: Context) -> Entry:
         """The message's own row: it failed, or has no parts."""
         state, made = self._state, []
-        if message.damaged:
-            self._damaged.append(message.id)
         if message.error is not None:
             state["id"] += 1
             state["after"] = [message.at, message.id, END]
@@ -270,7 +326,11 @@ class Walk:
     def _tail(self, compaction: dict[str, Any] | None) -> int | None:
         """The first record id that a compaction kept in the model's sight."""
         tail = (compaction or {}).get("tail_start_id")
-        message = self._source.message(self._session.id, tail) if isinstance(tail, str) else None
+        if not isinstance(tail, str):
+            return None
+        if tail in self._begins:
+            return self._begins[tail]
+        message = self._source.message(self._session.id, tail)
         return None if message is None else self._source.ids_before(self._session.id, (message.at, message.id, "")) + 1
 
     def _first_hidden(self) -> tuple[Any, ...] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..record import Record, attachment, base64_size
-from ._transcript import count, mapping, sequence, string, written
+from ..record import Record, attachment, base64_size, encoded
+from ._transcript import count, mapping, sequence, string
 
 Part = dict[str, Any]
 
@@ -46,7 +46,7 @@ def outcome(response: Record) -> tuple[str, bool]:
     said = held.get("error") if failed else held.get("output", held.get("content"))
     if said is None:
         said = given
-    text = said if isinstance(said, str) else "" if said is None else written(said)
+    text = said if isinstance(said, str) else "" if said is None else encoded(said).decode()
     media = text_of([part for part in map(mapping, sequence(response.get("parts"))) if "text" not in part])
     return "\n".join(filter(None, (text, media))), failed
 

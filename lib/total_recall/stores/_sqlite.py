@@ -1,7 +1,7 @@
 """Another program's SQLite database, read without touching it.
 
-Every look is short: a connection is opened, asked and closed, so that no lock outlives it and a reader that is slow
-in taking its records never holds up the program that owns the database.
+Every look is short and ends its transaction, so that the program that owns the database is never held up; a reader
+that may be slow in taking what it asked for calls `rest` in between, and then holds nothing at all.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import stat
 import tempfile
 import time
 import weakref
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 from ..notices import Notices, Unreadable
 
@@ -37,17 +38,34 @@ _IOERR_SHM = frozenset(
 )
 
 
+class _Stamp(NamedTuple):
+    """What changes whenever the database does; `wal` is the size of its WAL."""
+
+    inode: int
+    size: int
+    mtime: int
+    wal: int
+
+
 class Database:
     """One database file; `look` is the only way in.
 
     Without a WAL the file is opened as immutable, which creates nothing beside it; what changed meanwhile is noticed
-    afterwards and read again. With a WAL it is opened in place, read-only: that takes the owner's part in locking
+    afterwards and read again. With a WAL it is opened in place, read-only: that takes part in the owner's locking
     and may create the `-shm` file, nothing else. Where the folder does not even allow that, a temporary copy is read.
+    `functions` are our own ones of one value, by the names that they have in statements.
     """
 
-    def __init__(self, path: str, notices: Notices) -> None:
+    def __init__(
+        self, path: str, notices: Notices, functions: Mapping[str, Callable[[Any], Any]] = MappingProxyType({})
+    ) -> None:
         self.path = os.path.abspath(path)
+        self._file = os.path.realpath(path)  # the WAL lies beside the file, not beside a link to it
         self._notices = notices
+        self._functions = functions
+        self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[Any, ...] = ()
+        self._close: Callable[[], object] | None = None
         self._copy: str | None = None
         self._copied = -_COPY_SECONDS
         self._columns: dict[str, frozenset[str]] = {}
@@ -59,16 +77,24 @@ class Database:
         """
         for _ in range(_TRIES):
             before = self._stamp()
-            live = before[-1] > 0
             try:
-                answer = self._with_wal(ask) if live else _asked(f"{_uri(self.path)}?immutable=1", ask)
+                answer = (
+                    self._with_wal(ask, before) if before.wal else ask(self._open(self._file, "immutable=1", *before))
+                )
             except sqlite3.Error as error:
+                self.rest()
                 if self._stamp() == before:
-                    raise Unreadable(self.path, _reason(error)) from error
+                    raise Unreadable(self.path, str(error) or type(error).__name__) from error
                 continue
-            if live or self._stamp() == before:
+            if before.wal or self._stamp() == before:
                 return answer
         raise Unreadable(self.path, "it keeps changing while it is read")
+
+    def rest(self) -> None:
+        """Let go of the database until the next look."""
+        if self._close is not None:
+            self._close()
+        self._connection = self._close = None
 
     def columns(self, table: str) -> frozenset[str]:
         """The names of a table's columns; none when there is no such table. Asked once."""
@@ -77,15 +103,33 @@ class Database:
             self._columns[table] = frozenset(self.look(lambda c: [name for (name,) in c.execute(sql, (table,))]))
         return self._columns[table]
 
-    def _with_wal(self, ask: Callable[[sqlite3.Connection], Answer]) -> Answer:
+    def _with_wal(self, ask: Callable[[sqlite3.Connection], Answer], stamp: _Stamp) -> Answer:
         if time.monotonic() - self._copied >= _COPY_SECONDS:
             try:
-                return _asked(f"{_uri(self.path)}?mode=ro", ask)
+                return ask(self._open(self._file, "mode=ro", stamp.inode))
             except sqlite3.Error as error:
+                self.rest()
                 code = getattr(error, "sqlite_errorcode", 0)
                 if (code & 0xFF not in _NO_SHARED_MEMORY and code not in _IOERR_SHM) or not self._made_copy():
                     raise
-        return _asked(f"{_uri(self._copy or self.path)}?mode=ro", ask)
+        return ask(self._open(self._copy or self._file, "mode=ro", self._copied))
+
+    def _open(self, path: str, how: str, *identity: Any) -> sqlite3.Connection:
+        """The connection to what `identity` tells apart: the one that is open, or a new one."""
+        wanted = (path, how, *identity)
+        if self._connection is None or self._opened != wanted:
+            self.rest()
+            uri = f"{_uri(path)}?{how}"
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._close = weakref.finalize(self, connection.close)
+            self._connection, self._opened = connection, wanted
+            connection.text_factory = _text
+            connection.execute("PRAGMA trusted_schema = OFF")
+            for name, function in self._functions.items():
+                connection.create_function(name, 1, function, deterministic=True)
+        return self._connection
 
     def _made_copy(self) -> bool:
         """Copy the database with its WAL to a private folder; False when they changed under the copying."""
@@ -96,7 +140,7 @@ class Database:
         before = self._stamp()
         try:
             for end in ("-wal", ""):
-                shutil.copyfile(self.path + end, self._copy + end)
+                shutil.copyfile(self._file + end, self._copy + end)
         except OSError as error:
             raise Unreadable(self.path, error) from error
         if self._stamp() != before:
@@ -105,10 +149,9 @@ class Database:
         self._notices.say(f"{self.path}: read from a temporary copy, because it cannot be read where it is")
         return True
 
-    def _stamp(self) -> tuple[int, ...]:
-        """What changes whenever the database does; the last number is the size of the WAL."""
+    def _stamp(self) -> _Stamp:
         try:
-            found = os.stat(self.path)
+            found = os.stat(self._file)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -116,20 +159,10 @@ class Database:
         if not stat.S_ISREG(found.st_mode):
             raise Unreadable(self.path, "not a regular file")
         try:
-            wal = os.stat(self.path + "-wal").st_size
+            wal = os.stat(self._file + "-wal").st_size
         except OSError:
             wal = 0
-        return found.st_size, found.st_mtime_ns, found.st_ino, wal
-
-
-def _asked(uri: str, ask: Callable[[sqlite3.Connection], Answer]) -> Answer:
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-    try:
-        connection.text_factory = _text
-        connection.execute("PRAGMA trusted_schema = OFF")
-        return ask(connection)
-    finally:
-        connection.close()
+        return _Stamp(found.st_ino, found.st_size, found.st_mtime_ns, wal)
 
 
 def _text(value: bytes) -> str:
@@ -139,7 +172,3 @@ def _text(value: bytes) -> str:
 def _uri(path: str) -> str:
     """The path as a `file:` URI, in which `?`, `#` and `%` are no syntax."""
     return "file://" + "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path))
-
-
-def _reason(error: sqlite3.Error) -> str:
-    return str(error) or type(error).__name__

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import orjson
 
 from ..notices import Notices, Unreadable
-from ..record import Record, message, tool_call
+from ..record import Record, encoded, message, tool_call
 from ..times import rfc3339
 from ._jsonl import Lines, open_regular, parse
 from .base import Entry, Reference, State, Store
@@ -147,11 +147,7 @@ class Document:
         for item in items[self.offset :]:
             start = self.offset
             self.offset = start + 1
-            try:
-                line = orjson.dumps(item)
-            except TypeError:
-                line, item = b"null", None  # nested too deeply
-            yield start, line, item if isinstance(item, dict) else None
+            yield start, encoded(item), item if isinstance(item, dict) else None
 
 
 class Transcripts(Store):
@@ -259,14 +255,6 @@ def loaded(text: bytes) -> Any:
         return orjson.loads(text)
     except ValueError:
         return parse(text)
-
-
-def written(value: Any) -> str:
-    """A value as JSON text; empty when it is nested too deeply for that."""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return ""
 
 
 def mapping(value: Any) -> dict[str, Any]:

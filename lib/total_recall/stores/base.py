@@ -153,7 +153,9 @@ class Store:
         self.root = place.root
         self.notices = notices
         self.remember = remember or Memory()
+        self.derived: Callable[[Record], Record] | None = None  # what the shadow folder adds to a row
         self._children: dict[str, list[Reference]] | None = None
+        self._now = (0.0, "9")  # a moment, and how it is written
 
     # -- what an adapter provides ------------------------------------------------------------------------------
 
@@ -252,9 +254,18 @@ class Store:
         state = orjson.loads(marks[place - 1][1]) if place else {}
         return (message for message in self.messages(session, state) if message["id"] >= first)
 
-    def marked(self, session: Reference, messages: Iterable[Record]) -> Iterator[Record]:
-        """The messages with `branch: "abandoned"` on those that a rewind left behind."""
-        ranges = self.abandoned(session)
+    def branches(self, session: Reference, *, look: bool) -> list[list[int]]:
+        """The ranges of `abandoned` as last remembered; none where nobody looked yet, unless `look`."""
+        signature = self.signature(session)
+        if look:
+            ranges = lambda _: [list(ids) for ids in self.abandoned(session)]  # noqa: E731
+            return self.remember("branches", session.session_id, signature, ranges)
+        kept = self.remember.get("branches", session.session_id)
+        return kept[1] if kept and kept[0] == orjson.dumps(signature).decode() else []
+
+    @staticmethod
+    def marked(messages: Iterable[Record], ranges: Sequence[Sequence[int]]) -> Iterator[Record]:
+        """The messages with `branch: "abandoned"` on those within the ranges."""
         for message in messages:
             if any(first <= message["id"] <= last for first, last in ranges):
                 ref = message.pop("ref", None)
@@ -277,17 +288,29 @@ class Store:
         def read(kept: Kept | None) -> Record:
             before = kept[1] if kept and self.continues(session, kept[1]) else None
             tally = Tally(before, self._bookmarks(session) if before else [])
-            for entry in self.entries(session, tally.state, whole=True):
+            for entry in self.skimmed(session, tally.state):
                 tally.add(entry)
-            facts = tally.facts()
-            facts["fingerprint"] = self.fingerprint(session, tally.state)
-            self.remember.put("bookmarks", session.path, "", tally.bookmarks)
-            return facts
+            return self.learned(session, tally)
 
-        return self.remember("facts", session.path, self.signature(session), read)
+        return self.remember("facts", self.memory_key(session), self.signature(session), read)
+
+    def learned(self, session: Reference, tally: Tally) -> Record:
+        """The facts that a walk to the end told; its bookmarks are kept."""
+        facts = tally.facts()
+        facts["fingerprint"] = self.fingerprint(session, tally.state)
+        self.remember.put("bookmarks", self.memory_key(session), "", tally.bookmarks)
+        return facts
+
+    def memory_key(self, session: Reference) -> str:
+        """What the session's facts are kept under: its path, unless many sessions share one."""
+        return session.path
+
+    def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
+        """The walk as counting needs it: what is only for reading may be left out of the records."""
+        return self.entries(session, state, whole=True)
 
     def _bookmarks(self, session: Reference) -> list[tuple[int, str]]:
-        kept = self.remember.get("bookmarks", session.path)
+        kept = self.remember.get("bookmarks", self.memory_key(session))
         return kept[1] if kept else []
 
     def fingerprint(self, session: Reference, state: State) -> list[int] | None:
@@ -304,11 +327,15 @@ class Store:
     def children(self, session_id: str) -> list[Reference]:
         """The sessions that this one spawned, most recently updated first."""
         if self._children is None:
-            self._children = {}
-            for session in self.sessions():
-                if parent := self.parent(session):
-                    self._children.setdefault(parent, []).append(session)
-        return self._children.get(session_id, [])
+            self.adopt(self.sessions())
+        return (self._children or {}).get(session_id, [])
+
+    def adopt(self, sessions: Iterable[Reference]) -> None:
+        """Learn who spawned whom from a whole listing, so that it need not be made again."""
+        self._children = {}
+        for session in sessions:
+            if parent := self.parent(session):
+                self._children.setdefault(parent, []).append(session)
 
     def row(self, session: Reference, now: float = 0.0) -> Record:
         """The session's row, remembered while nothing that it says can have changed; damage is in its `read_error`.
@@ -325,9 +352,11 @@ class Store:
             *self.surroundings(session),
         )
         row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
-        if now and (row["end_time"] or "") > (from_epoch(now) or ""):
+        if now != self._now[0]:
+            self._now = now, from_epoch(now) or "9"
+        if (row["end_time"] or "") > self._now[1]:
             row = session_row(**{**row, "clock": "ahead"})
-        return row
+        return self.derived(row) if self.derived else row
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
         """What of a listing's reference changes when the session does, without another look at the store."""
@@ -368,7 +397,8 @@ class Store:
 class Tally:
     """What one walk over a session's entries counts; `facts()` is a JSON value, from which a walk can go on.
 
-    Replayed records count in no total but line_count. `slice` is the first id of "since the last compaction".
+    Replayed records count in no total but line_count. `slice` is the first id of "since the last compaction"; a
+    compaction that is known to be on an abandoned branch is no boundary.
     `bookmarks` are (id of the next record, state) about every 256 KiB, so that any record can be reached without
     walking from the beginning.
     """
@@ -412,13 +442,14 @@ class Tally:
         author = message["authorship"]
         if message["class"] == "compaction":
             counts["has_compaction"] = True
-            self.slice = entry.slice or message["id"]
+            if "branch" not in message:
+                self.slice = entry.slice or message["id"]
         if author == "tool" or author == "injected":
             return
         counts["empty"] = False
-        if message.get("agent") == "sidechain":
-            return
         prompt = message["role"] == "user"
+        if prompt and message.get("agent") == "sidechain":
+            return  # an agent's words to its inline sub-agent
         if prompt and self.first_prompt is None and message["content"].strip():
             self.first_prompt = message["content"][:1000]
         if message.get("replayed"):

@@ -5,8 +5,9 @@ A session that is in both is read from the database; its messages are ordered by
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from ._opencode_json import Tree
 from ._opencode_parts import HARNESS
 from ._opencode_rows import END, Session, Source, json_object, place
 from ._opencode_walk import Walk, fresh_state
-from .base import Entry, Memory, Place, Reference, State, Store, Tally, newest_first, stamp
+from .base import Entry, Memory, Place, Reference, State, Store, newest_first, stamp
 
 _SINGLY = 8  # so many signatures are asked for one by one before those of all sessions are read at once
 
@@ -73,7 +74,7 @@ class OpenCode(Store):
         except OSError:
             return None
         paths = [os.path.join(self.root, name) for name in names]
-        for path in sorted(paths, key=lambda path: (-stamp(path)[1], path)):
+        for path in sorted(paths, key=lambda path: (-max(stamp(path)[1], stamp(path + "-wal")[1]), path)):
             try:
                 if Tables(path, self.notices).usable():
                     return path
@@ -102,6 +103,8 @@ class OpenCode(Store):
                     tables = self._tables
                     found += [self._reference(tables.path, s) for s in tables.sessions(since, directory)]
                     known = tables.ids()
+            except FileNotFoundError:
+                pass  # gone since it was found
             except Unreadable as error:
                 failed = error
         if self._tree:
@@ -142,14 +145,14 @@ class OpenCode(Store):
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, settled=whole))
 
-    def _walk(self, session: Reference, state: State, **how: bool) -> Walk:
+    def _walk(self, session: Reference, state: State, *, settled: bool = False, bodies: bool = True) -> Walk:
         source = self._source(session)
         now = source.session(session.session_id)
         if now is None:
-            raise FileNotFoundError(session.session_id)
+            raise FileNotFoundError(errno.ENOENT, "the session is gone", session.session_id)
         if not state:
             state.update(fresh_state(), **self._origin(source, now))
-        return Walk(source, now, state, self.notices, **how)
+        return Walk(source, now, state, self.notices, settled=settled, bodies=bodies)
 
     def continues(self, session: Reference, facts: Record) -> bool:
         """Whether what was read up to the state in `facts` still stands, so that a walk can go on from it.
@@ -164,16 +167,30 @@ class OpenCode(Store):
         source = self._source(session)
         return source.parts_before(session.session_id, (at, message_id, part_id)) == state["parts"]
 
-    def facts(self, session: Reference) -> Record:
-        def read(previous: Any) -> Record:
-            tally = Tally(previous[1]) if previous and self.continues(session, previous[1]) else Tally()
-            for entry in self._walk(session, tally.state, settled=True, bodies=False):
-                tally.add(entry)
-            facts = tally.facts()
-            facts["counts"]["line_count"] = tally.state["parts"]
-            return facts
+    def rewritten(self, session: Reference, state: State) -> bool:
+        """Never: a walk goes by the time and id of messages, and tells what has become of those it has passed."""
+        return False
 
-        return self.remember("facts", session.session_id, self.signature(session), read)
+    def fingerprint(self, session: Reference, state: State) -> list[int] | None:
+        """None: `continues` asks the database."""
+        return None
+
+    def memory_key(self, session: Reference) -> str:
+        return session.session_id
+
+    def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
+        return iter(self._walk(session, state, settled=True, bodies=False))
+
+    def mentioning(self, words: Sequence[str]) -> frozenset[str] | None:
+        if self._tables is None:
+            return None
+        try:
+            found = self._tables.mentioning(words)
+        except (Unreadable, FileNotFoundError):
+            return None
+        listed = self._listed or {session.session_id: session for session in self.sessions()}
+        # What the tree alone has is small and old: it is read.
+        return None if found is None else found | {id for id, s in listed.items() if s.key.file is not None}
 
     def describe(self, session: Reference, facts: Record) -> Record:
         known: Session = session.key
@@ -185,6 +202,7 @@ class OpenCode(Store):
             "start_time": from_epoch(known.created) or facts["counts"]["start_time"],
             "end_time": from_epoch(known.updated) or facts["counts"]["end_time"],
             "file_size": facts["state"]["offset"],
+            "line_count": facts["state"]["parts"],
             **facts["about"],
         }
 

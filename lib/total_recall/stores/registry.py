@@ -63,17 +63,19 @@ def open_stores(
             raise Refused(f"unknown harness {name!r} - known: {', '.join(HARNESSES)}")
     stores = []
     refused = []
+    named = False  # whether any store is named by its override, be it there or not
     for name, place in places(names or HARNESSES, environ).items():
         if sandboxed(environ) and not place.overridden:
             refused.append(place.variable)
             continue
+        named |= place.overridden
         store = adapter(name)(place, notices)
         exists = store.exists()
         if exists and memory is not None:
             store = adapter(name)(place, notices, memory(name, place))
         if names or exists:
             stores.append(store)
-    if refused and (names or not stores):
+    if refused and (names or not named):
         raise Refused(
             f"TOTAL_RECALL_SANDBOX is set but {' or '.join(refused)} is not: refusing to read the live store"
             " - point it at a fixture or a scratch copy"

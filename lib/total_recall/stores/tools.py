@@ -58,6 +58,7 @@ TOOLS: dict[str, dict[str, str]] = {
         "list": "search",
         "webfetch": "web",
         "websearch": "web",
+        "codesearch": "web",
         "skill": "skill",
         "todowrite": "todo",
         "question": "question",

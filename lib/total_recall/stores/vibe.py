@@ -147,6 +147,12 @@ class Vibe(Store):
         """The stamps of the session's files, and what another session's folder makes of this one."""
         return (*super().signature(session), session.key.get("copied", 0))
 
+    def text_files(self, session: Reference) -> tuple[str, ...]:
+        """A 2.x folder's lines are written with every letter as it is; of a 3.x session that is less sure."""
+        if session.key["layout"] != "folder":
+            return ()
+        return tuple(path for path in session.files if path.endswith(".jsonl"))
+
     def parent(self, session: Reference) -> str | None:
         """A folder under `agents` tells its parent by its place, a unified child by its head."""
         if session.key["layout"] == "folder":

@@ -1,0 +1,46 @@
+"""Which sessions the search index holds, told without opening it by a list that is written after each commit."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable
+from functools import lru_cache
+
+from .shadow import write_beside
+
+_NAME = "sessions.u64"
+
+
+@lru_cache(None)
+def number_of(name: str) -> int:
+    """The 64-bit number that stands for a session id, or for what a session looked like."""
+    from hashlib import blake2b
+
+    return int.from_bytes(blake2b(name.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+
+
+def publish(folder: str, numbers: Iterable[int]) -> None:
+    """Say which sessions, by `number_of(session_id)`, the index in `folder` holds."""
+    write_beside(os.path.join(folder, _NAME), array("Q", sorted(numbers)).tobytes())
+
+
+def is_published(folder: str) -> bool:
+    """Whether the list is not older than the index's last commit."""
+    try:
+        listed = os.stat(os.path.join(folder, _NAME)).st_mtime_ns
+        return listed >= os.stat(os.path.join(folder, "meta.json")).st_mtime_ns
+    except OSError:
+        return False
+
+
+def indexed(shadow: str) -> frozenset[int]:
+    """The numbers of the sessions that the index in a shadow folder holds; none where there is no index."""
+    folder = os.path.join(shadow, "index")
+    numbers = array("Q")
+    try:
+        with open(os.path.join(folder, _NAME), "rb") as file:
+            numbers.frombytes(file.read())
+        return frozenset(numbers) if os.path.exists(os.path.join(folder, "meta.json")) else frozenset()
+    except (OSError, ValueError):
+        return frozenset()
