@@ -174,5 +174,5 @@ def test_arguments_and_results_of_any_shape_are_read_without_an_error(name, argu
 def test_arguments_nested_deeper_than_any_encoder_goes_are_read():
     deep = orjson.loads(b"[" * 900 + b"]" * 900)
 
-    assert call_summary("other", deep) == "other: …"
+    assert call_summary("other", deep).startswith("other: [[[")
     assert list(dialogue.said([called(1, "other", deep)], ["other"]))

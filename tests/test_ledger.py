@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample import ROOT
 from total_recall import ledger as module
-from total_recall.ledger import Block, Ledger, Locked, Slice, characters, safe_name, sessions_with_summaries
+from total_recall.ledger import Block, Ledger, Locked, Slice, characters, sessions_with_summaries
 from total_recall.notices import Notices
 from total_recall.record import message, tool_call
+from total_recall.shadow import safe_name
 from total_recall.stores.registry import Refused
 
 SESSION = "ses_1"

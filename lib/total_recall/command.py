@@ -22,7 +22,7 @@ from .output import OutputFailed, die_of_sigpipe
 from .record import Record
 from .selection import NoSession
 from .stores.base import Memory, Place, Store
-from .stores.registry import HARNESSES, Refused, open_stores
+from .stores.registry import HARNESSES, Refused, open_stores, places
 from .times import when
 
 DONE, NOTHING, WRONG, UNREAD, SERVICE, OUTPUT, LOCKED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -69,6 +69,10 @@ class Run:
                 store.derived = Derived(path, self.notices)
         self._stores += stores
         return stores
+
+    def looked(self) -> list[str]:
+        """The roots of all known stores, for the case that there is none."""
+        return [place.root for place in places(HARNESSES, self.environ).values()]
 
     def _memory(self, harness: str, place: Place) -> Memory:
         from .catalogue import Catalogue

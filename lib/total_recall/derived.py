@@ -32,7 +32,8 @@ class Derived:
 
             self._summarised = sessions_with_summaries(self._folder)
         if self._summarised:
-            from .ledger import Ledger, safe_name
+            from .ledger import Ledger
+            from .shadow import safe_name
 
             if safe_name(row["session_id"]) in self._summarised:
                 through = Ledger(self._folder, row["harness"], row["session_id"], self._notices).through()

@@ -18,7 +18,7 @@ Stream = Callable[[Store, Reference], Iterable[Any]]
 
 def chosen(run: Run, asked: tuple[str, ...], harnesses: tuple[str, ...]) -> Iterator[Selected]:
     """The sessions that the operands mean. Raises NoSession as they are looked for."""
-    return selected(Sessions(run.stores(harnesses), run.notices), asked, run.stdin, run.now)
+    return selected(Sessions(run.stores(harnesses), run.notices, run.looked), asked, run.stdin, run.now)
 
 
 def each(
@@ -87,7 +87,7 @@ class Scope:
         self.run = run
         self.scanned = self.matched = 0
         self._asked = asked
-        self._sessions = Sessions(run.stores(harnesses), run.notices)
+        self._sessions = Sessions(run.stores(harnesses), run.notices, run.looked)
         self._window = Window(since, until, directory, 0 if asked else hours)
 
     def __iter__(self) -> Iterator[Selected]:

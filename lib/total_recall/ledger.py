@@ -13,7 +13,6 @@ moves it aside. Nothing here asks a model.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -24,34 +23,16 @@ import orjson
 
 from .notices import Notices
 from .record import Record
-from .shadow import write_beside
+from .shadow import safe_name, write_beside
 from .stores.registry import Refused
 from .times import rfc3339
 
-_LONGEST_NAME = 200
-_PLAIN = re.compile(r"(?!\.+\Z)[A-Za-z0-9._-]+")
 _LOOKALIKE = re.compile(r"^(?=### part |summary cache:)", re.MULTILINE)  # a model's line, set off by a backslash
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 class Locked(Exception):
     """Another process is adding or dropping a block of this session; nothing was done."""
-
-
-def safe_name(session_id: str) -> str:
-    """A session id as a part of a file name: a plain one as it is, any other with %XX for what is not plain.
-
-    Ids come from stores and may hold anything; two different ones never give the same name. What would be too long
-    for a file system is cut and ends in `%` and a hash.
-    """
-    if _PLAIN.fullmatch(session_id) and len(session_id) <= _LONGEST_NAME:
-        return session_id
-    data = session_id.encode("utf-8", "surrogatepass")
-    kept = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz" + (
-        b"." if session_id.strip(".") else b""
-    )
-    name = "".join(chr(byte) if byte in kept else f"%{byte:02X}" for byte in data) or "%"
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 66]}%-{hashlib.sha256(data).hexdigest()}"
 
 
 class Block(NamedTuple):

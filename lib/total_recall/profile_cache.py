@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import stat
 from datetime import datetime, timezone
 from typing import Any
@@ -13,25 +11,18 @@ import orjson
 
 from . import jtd
 from .record import Record
-from .shadow import write_beside
+from .shadow import safe_name, write_beside
 from .times import rfc3339
 
 SCHEMA = 1
 GRACE_MS = 15_000  # a source changed no later than this after the cache was written is served from the cache
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-_NAME_LENGTH = 160
 _definition: jtd.Schema | None = None
 
 
 def path_of(folder: str, session_id: str) -> str:
-    """The cache file of a session. No id can lead out of the folder or make a name too long."""
-    name = _UNSAFE.sub(
-        lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), session_id
-    )
-    if len(name) > _NAME_LENGTH:
-        name = f"{name[:_NAME_LENGTH]}-{hashlib.sha256(session_id.encode('utf-8', 'replace')).hexdigest()[:16]}"
-    return os.path.join(folder, f"tr_{name}_meta.json")
+    """The cache file of a session."""
+    return os.path.join(folder, f"tr_{safe_name(session_id)}_meta.json")
 
 
 def cached(path: str, updated_ms: float, size: int) -> Record | None:

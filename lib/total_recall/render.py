@@ -14,6 +14,7 @@ from itertools import chain
 import orjson
 
 from . import report
+from .calls import call_summary
 from .record import Record, encoded
 from .terminal import clean, fitted, flat, width_of
 
@@ -228,7 +229,7 @@ def _message(record: Record, page: Page) -> Iterator[str]:
     if record["content"]:
         yield from _body(record, page)
     for call in record.get("tool_calls") or ():
-        yield f"- `{call_line(call, 400)}`" if page.markdown else f"→ {call_line(call, page.width * 3)}"
+        yield f"- `{_call(call, 400)}`" if page.markdown else f"→ {_call(call, page.width * 3)}"
     yield ""
 
 
@@ -249,45 +250,9 @@ def _body(record: Record, page: Page) -> Iterator[str]:
         yield f"  [{cut} more lines: tr-context -C 0 {flat(record['session_id'])}:{record['id']}]"
 
 
-_TELLING = (
-    "command",
-    "cmd",
-    "file_path",
-    "filePath",
-    "path",
-    "pattern",
-    "query",
-    "url",
-    "prompt",
-    "description",
-)
-
-
-def call_line(call: Record, width: int) -> str:
-    """A tool call on one line: its name, and the argument that says most."""
-    arguments = call.get("arguments")
-    said = arguments
-    if isinstance(arguments, dict):
-        for key in (
-            "command",
-            "cmd",
-            "file_path",
-            "filePath",
-            "path",
-            "pattern",
-            "query",
-            "url",
-            "prompt",
-            "description",
-        ):
-            if arguments.get(key):
-                said = arguments[key]
-                break
-        else:
-            said = encoded(arguments).decode()
-    if isinstance(said, list):
-        said = " ".join(map(str, said))
-    text = flat(f"{call.get('name')}: {said}")
+def _call(call: Record, width: int) -> str:
+    """A tool call on one line of at most `width` characters."""
+    text = flat(call_summary(str(call.get("name")), call.get("arguments")))
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

@@ -29,8 +29,9 @@ class Selected(NamedTuple):
 class Sessions:
     """The sessions of a run's stores, listed once."""
 
-    def __init__(self, stores: Iterable[Store], notices: Notices) -> None:
+    def __init__(self, stores: Iterable[Store], notices: Notices, looked: Callable[[], list[str]] = list) -> None:
         self.stores = list(stores)
+        self._looked = looked
         self.notices = notices
         self._listed: list[tuple[Store, Reference]] | None = None
 
@@ -100,7 +101,7 @@ class Sessions:
         return best[1:]
 
     def _roots(self) -> str:
-        return ", ".join(store.root for store in self.stores) or "any known store (see tr-stores)"
+        return ", ".join([store.root for store in self.stores] or self._looked()) or "any known store (see tr-stores)"
 
 
 def names_of(session: Reference) -> list[str]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 from .notices import Notices
 from .stores.base import Place
+
+_LONGEST_NAME = 200
+_PLAIN = re.compile(r"(?!\.+\Z)[A-Za-z0-9._-]+")
 
 
 def folder(harness: str, place: Place, environ: Mapping[str, str], notices: Notices) -> str | None:
@@ -41,6 +45,24 @@ def _usable(path: str) -> bool:
     except OSError:
         return False
     return os.access(path, os.R_OK | os.W_OK | os.X_OK)
+
+
+def safe_name(session_id: str) -> str:
+    """A session id as a part of a file name: a plain one as it is, any other with %XX for what is not plain.
+
+    Ids come from stores and may hold anything; two different ones never give the same name. What would be too long
+    for a file system is cut and ends in `%` and a hash.
+    """
+    if _PLAIN.fullmatch(session_id) and len(session_id) <= _LONGEST_NAME:
+        return session_id
+    from hashlib import sha256
+
+    data = session_id.encode("utf-8", "surrogatepass")
+    kept = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz" + (
+        b"." if session_id.strip(".") else b""
+    )
+    name = "".join(chr(byte) if byte in kept else f"%{byte:02X}" for byte in data) or "%"
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 66]}%-{sha256(data).hexdigest()}"
 
 
 def write_beside(path: str, data: bytes) -> None:

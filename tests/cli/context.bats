@@ -33,10 +33,10 @@ setup() { load helper; }
   same "$(tr-search -q --limit 2 pelican | tr-context -C 1)" "$(tr-search -q --limit 2 pelican | tr-context -C 1 -)"
 }
 
-@test "a record that is not there is said" {
+@test "a record that is not there is refused" {
   id=$(tr-list -q --limit 1 | jq -r .session_id)
-  run -0 --separate-stderr tr-context "$id:999999"
-  same "tr-context: $id has no record 999999" "$stderr"
+  run -2 --separate-stderr tr-context "$id:999999"
+  same "tr-context: $id has no record 999999 - tr-extract --full prints those that there are" "$stderr"
 }
 
 @test "the header is a line of its own" {

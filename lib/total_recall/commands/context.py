@@ -38,17 +38,21 @@ def main(
     envelope: bool,
 ) -> int | None:
     """Print the messages round a search hit or another reference, whole."""
-    sessions = Sessions(run.stores(harnesses), run.notices)
+    sessions = Sessions(run.stores(harnesses), run.notices, run.looked)
     sides = (context if before is None else before, context if after is None else after)
 
     def messages(store: Store, session: Reference, number: int) -> Iterator[Record]:
-        there = not number
+        there, printed = not number, False
         try:
             for message in around(store, session, number, *sides, turn=human):
                 there = there or message["id"] == number
                 yield message
+                printed = True
             if not there:
-                run.notices.say(f"{session.session_id} has no record {number}")
+                missing = f"{session.session_id} has no record {number}"
+                if not printed:
+                    raise Failure(f"{missing} - tr-extract --full prints those that there are")
+                run.notices.say(missing)
         except (Unreadable, FileNotFoundError) as error:
             reason = error.reason if isinstance(error, Unreadable) else error
             run.notices.fail(session.session_id, Unreadable(session.path, reason))

@@ -52,7 +52,7 @@ def main(
     envelope: bool,
 ) -> int | None:
     """List sessions, the most recently updated first; with SESSION, just those."""
-    known = Sessions(run.stores(harnesses), run.notices)
+    known = Sessions(run.stores(harnesses), run.notices, run.looked)
     found = _rows(run, known, sessions, Window(since, until, directory, hours))
     if parent is not None:
         store, session = known.matching(parent)

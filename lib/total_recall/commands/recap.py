@@ -29,11 +29,11 @@ def main(
     run: Run, session: str | None, harnesses: tuple[str, ...], hours: float, asked: str | None, no_llm: bool
 ) -> int | None:
     """Print an orientation over the work since the last compaction: facts first, then what a model made of them."""
+    store, found = next(iter(chosen(run, (session,) if session else (), harnesses)))
     try:
         who = None if no_llm else provider(asked, run.environ)
     except Refused as error:
         raise failure(error) from error
-    store, found = next(iter(chosen(run, (session,) if session else (), harnesses)))
     row = store.row(found, run.now)
     sources = Sources(
         row=row,

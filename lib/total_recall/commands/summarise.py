@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 
 import click
 
@@ -27,12 +27,15 @@ def main(
 ) -> int | None:
     """Let a model summarise the part of a session that is not summarised yet."""
     found = summarised(run, session, harnesses)
+
+    def ask(questions: Sequence[tuple[str, str]]) -> list[str]:
+        return complete(provider(asked, run.environ), questions, say=run.notices.say)
+
     try:
         if dry_run:
             write_text(preview(rest(found.ledger, found.messages, from_id).prompt))
             return None
-        who = provider(asked, run.environ)
-        summarise(found.ledger, found.messages, partial(complete, who, say=run.notices.say), from_id)
+        summarise(found.ledger, found.messages, ask, from_id)
     except (Locked, Refused, ServiceFailed) as error:
         raise failure(error) from error
     write_text("".join((*found.ledger.composed(), found.ledger.footer(found.tail()))))

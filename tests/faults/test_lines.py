@@ -1,0 +1,122 @@
+"""Damaged records: each costs itself and nothing else, in every layout and for every command."""
+
+from functools import cache
+
+import pytest
+import zstandard
+
+from .damage import EMPTY, FILES, UNITS
+from .layouts import LAYOUTS, LINES, told
+from .programs import agree, run_all
+
+CASES = [(name, fault) for name in LAYOUTS for fault in UNITS if name in LINES or not UNITS[fault].only_lines]
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """Of a layout: what its target tells, and each unit whose loss costs one message, as (unit, message)."""
+
+    @cache
+    def of(name):
+        folder = tmp_path_factory.mktemp("known")
+        laid = LAYOUTS[name](folder / "whole")
+        whole = told(laid.messages())
+        found = []
+        for place in range(len(laid.units())):
+            laid = LAYOUTS[name](folder / str(place))
+            laid.spoil(place, None)
+            left = told(laid.messages())
+            found += [(place, lost) for lost in range(len(whole)) if left == whole[:lost] + whole[lost + 1 :]][:1]
+        return whole, found
+
+    return of
+
+
+@pytest.fixture
+def chosen(known):
+    """Of a layout: what its target tells, and its last unit that holds a text of the model's or a tool's."""
+
+    def of(name):
+        whole, units = known(name)
+        return whole, *next(
+            (p, lost) for p, lost in reversed(units) if whole[lost]["content"] and whole[lost]["role"] != "user"
+        )
+
+    return of
+
+
+@pytest.mark.parametrize(("name", "fault"), CASES)
+def test_a_damaged_record_costs_itself_and_no_other(name, fault, chosen, tmp_path):
+    whole, place, lost = chosen(name)
+    laid, about = LAYOUTS[name](tmp_path), UNITS[fault]
+    laid.spoil(place, about.apply(laid.units()[place]))
+    store = laid.store()
+
+    messages = told(store.messages(laid.session(store)))
+
+    without = whole[:lost] + whole[lost + 1 :]
+    if about.costs == "text":
+        assert messages[:lost] + messages[lost + 1 :] == without
+        assert len(messages) == len(whole)
+    else:
+        outcomes = {"record": [without], "nothing": [whole], "record or nothing": [without, whole]}
+        assert messages in outcomes[about.costs]
+    said = list(store.notices.said)
+    assert len(said) == about.said or about.costs == "record or nothing"
+    if said and laid.lines:
+        assert said[0].startswith(f"{laid.path}:{place + 1}: 1 damaged line")
+    assert not store.notices.failures
+
+
+@pytest.mark.parametrize("shift", range(4))
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_command_gets_through_a_session_full_of_damage(name, shift, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    units = laid.units()
+    faults = [UNITS[fault] for layout, fault in CASES if layout == name]
+    # Every second record is left as it is; the shifts bring most faults to records of several kinds.
+    for place in range(shift % 2, len(units), 2):
+        units[place] = faults[(place // 2 + shift * 9) % len(faults)].apply(units[place])
+    laid.put(units)
+
+    found = run_all(laid, tmp_path)
+
+    agree(found, laid)
+
+
+def _write(laid, data):
+    laid.path.write_bytes(zstandard.compress(data) if laid.path.suffix == ".zst" else data)
+
+
+@pytest.mark.parametrize("fault", FILES)
+@pytest.mark.parametrize("name", LINES)
+def test_what_stands_between_records_costs_none(name, fault, known, tmp_path):
+    whole, _ = known(name)
+    laid = LAYOUTS[name](tmp_path)
+    write, said = FILES[fault]
+    _write(laid, write(laid.units()))
+    store = laid.store()
+
+    assert told(store.messages(laid.session(store))) == whole
+    assert len(store.notices.said) == said
+
+
+@pytest.mark.parametrize(("name", "fault"), [(name, f) for i, f in enumerate(FILES) for name in LINES[i % 3 :: 3]])
+def test_every_command_takes_what_stands_between_records(name, fault, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    write, _ = FILES[fault]
+    _write(laid, write(laid.units()))
+
+    agree(run_all(laid, tmp_path), laid)
+
+
+@pytest.mark.parametrize(("name", "fault"), [(name, f) for i, f in enumerate(EMPTY) for name in LINES[i % 2 :: 2]])
+def test_a_file_without_a_record_is_a_session_without_messages(name, fault, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    _write(laid, EMPTY[fault])
+
+    found = run_all(laid, tmp_path)
+
+    rows = found["tr-list"].records
+    assert laid.witness in [row["session_id"] for row in rows]
+    assert not any(row.get("read_error") for row in rows)
