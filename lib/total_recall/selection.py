@@ -8,7 +8,7 @@ from typing import IO, NamedTuple
 import orjson
 
 from .notices import Notices, Unreadable
-from .record import Record
+from .record import Record, scrubbed
 from .stores.base import Reference, Store
 from .times import epoch, from_epoch
 
@@ -65,10 +65,11 @@ class Sessions:
         Among several the most recent is taken, and a notice counts the others. Raises NoSession.
         """
         listed = [pair for pair in self.all() if harness in (None, pair[1].harness)]
+        asked = scrubbed(asked)
         tests: tuple[Callable[[str], bool], ...] = (
-            lambda name: name == asked,
-            lambda name: name.startswith(asked),
-            lambda name: asked in name,
+            lambda name: scrubbed(name) == asked,
+            lambda name: scrubbed(name).startswith(asked),
+            lambda name: asked in scrubbed(name),
         )
         for test in tests if asked else ():
             found = [pair for pair in listed if test(pair[1].session_id)]
