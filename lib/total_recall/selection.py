@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
 from typing import IO, NamedTuple
 
 import orjson
@@ -174,17 +175,28 @@ class Window(NamedTuple):
         return not (self.until and (start is None or start > self.until))
 
 
-def rows(sessions: Sessions, window: Window, now: float) -> list[tuple[Record, Store, Reference]]:
-    """The rows of the sessions in the window, most recently updated first."""
-    found = list(recent(sessions, window, now))
-    found.sort(key=lambda item: (-recency(item[0], item[2], now), item[0]["session_id"], item[0]["harness"]))
-    return found
+def rows(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
+    """The rows of the sessions in the window, most recently updated first, as soon as their order is certain.
+
+    No session ended after its file was last written: a row is due when it ended later than what is still to come.
+    """
+    waiting: list[tuple[float, str, str, Record, Store, Reference]] = []
+    for row, store, session in recent(sessions, window, now):
+        while waiting and -waiting[0][0] > session.updated:
+            yield heappop(waiting)[3:]
+        heappush(waiting, (-recency(row, session, now), row["session_id"], row["harness"], row, store, session))
+    while waiting:
+        yield heappop(waiting)[3:]
 
 
 def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
     """The sessions in the window, most recently updated first, each looked at only when it is its turn."""
     homeless = 0
-    for store, session in sorted(sessions.listed(window.start(now), window.directory), key=_newest):
+    start = window.start(now)
+    listed = (
+        sorted(sessions.listed(start, window.directory), key=_newest) if start or window.directory else sessions.all()
+    )
+    for store, session in listed:
         row = store.row(session, now)
         homeless += bool(window.directory) and row["directory"] is None
         if within(window, row, store, session, now):
