@@ -91,7 +91,7 @@ def test_every_record_is_found_again_by_its_reference(name, tmp_path):
 def test_the_row_counts_what_the_records_say(name, rich, tmp_path):
     """Prompts, answers with text, and calls; a session of a person and a model is not empty."""
     store, session = rich.write()
-    found = [m for m in messages(store, session) if m.get("agent") != "sidechain"]
+    found = messages(store, session)
     row = store.row(session)
 
     assert row["user_count"] == sum(m["authorship"] == "human" for m in found)

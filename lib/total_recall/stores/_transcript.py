@@ -257,14 +257,6 @@ def loaded(text: bytes) -> Any:
         return parse(text)
 
 
-def written(value: Any) -> str:
-    """A value as JSON text; empty when it is nested too deeply for that."""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return ""
-
-
 def mapping(value: Any) -> dict[str, Any]:
     """An object; empty where something else stands."""
     return value if isinstance(value, dict) else {}
