@@ -13,6 +13,7 @@ from .record import Record, scrubbed
 from .stores.base import Reference, Store
 from .times import epoch, from_epoch
 
+_CLOCKS = 2  # seconds that a harness's clock and a file's may differ by
 _MANY = 100  # sessions from which their rows are fetched at once
 
 
@@ -89,13 +90,15 @@ class Sessions:
     def latest(self, now: float) -> tuple[Store, Reference]:
         """The session with the latest end time. Raises NoSession."""
         best: tuple[float, Store, Reference] | None = None
+        restored = False
         for store, session in self.all():
-            # A file is never older than its last record, so nothing later can follow. A session without any time
-            # (nothing but a title in it, say) is the last to be meant.
-            if best and session.updated < best[0]:
+            # As in `rows`, nothing later can follow. A session without any time (nothing but a title in it, say) is
+            # the last to be meant.
+            if best and not restored and session.updated < best[0]:
                 break
             row = store.row(session, now)
             moment = recency(row, session, now) if row["end_time"] else 0.0
+            restored = restored or _is_restored(moment, session)
             if best is None or moment > best[0]:
                 best = (moment, store, session)
         if best is None:
@@ -178,15 +181,20 @@ class Window(NamedTuple):
 def rows(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
     """The rows of the sessions in the window, most recently updated first, as soon as their order is certain.
 
-    No session ended after its file was last written: a row is due when it ended later than what is still to come.
+    No session ends after its file was last written, so a row is due when it ended later than what is still to come.
+    Where one does (files put back with other times), the times of files say nothing and all rows are read first.
     """
-    waiting: list[tuple[float, str, str, Record, Store, Reference]] = []
-    for row, store, session in recent(sessions, window, now):
-        while waiting and -waiting[0][0] > session.updated:
-            yield heappop(waiting)[3:]
-        heappush(waiting, (-recency(row, session, now), row["session_id"], row["harness"], row, store, session))
+    waiting: list[tuple[float, str, str, int, tuple[Record, Store, Reference]]] = []
+    restored = False
+    for number, found in enumerate(recent(sessions, window, now)):
+        row, _, session = found
+        moment = recency(row, session, now)
+        restored = restored or _is_restored(moment, session)
+        while waiting and not restored and -waiting[0][0] > session.updated:
+            yield heappop(waiting)[-1]
+        heappush(waiting, (-moment, row["session_id"], row["harness"], number, found))
     while waiting:
-        yield heappop(waiting)[3:]
+        yield heappop(waiting)[-1]
 
 
 def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
@@ -231,6 +239,11 @@ def recency(row: Record, session: Reference, now: float) -> float:
     if end is None:
         return session.updated
     return min(end, session.updated) if end > now else end
+
+
+def _is_restored(moment: float, session: Reference) -> bool:
+    """Whether a file's time lies before its session's end: it is not when the harness last wrote it."""
+    return moment > session.updated + _CLOCKS
 
 
 class Passed:
