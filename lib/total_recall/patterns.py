@@ -10,8 +10,9 @@ _CHUNK = 1 << 20
 _RUN = re.compile(r"[a-z]{3,}")
 # Letters that adapters write themselves, in markers and in names of tools, and that stand in no file.
 _MADE = " ".join(("image file audio bytes document attachment", *(name.lower() for t in TOOLS.values() for name in t)))
-# What a case-folded letter may come from besides itself: the Kelvin sign, a dotted capital I, an escaped letter.
-_DISGUISED = re.compile(rb"\xe2\x84\xaa|\xc4\xb0|\\u00[4-7]")
+# What a lower-case letter may come from besides itself: the Kelvin sign, a dotted capital I, an escaped letter.
+_FOREIGN = (b"\xe2\x84\xaa", b"\xc4\xb0")
+_ESCAPED = re.compile(rb"\\u00[4-7]")
 
 
 class BadPattern(ValueError):
@@ -51,13 +52,20 @@ class Literal:
             with open(path, "rb", buffering=0) as file:
                 rest = b""
                 while chunk := file.read(_CHUNK):
-                    block = (rest + chunk).lower()
-                    if self._core in block or _DISGUISED.search(rest + chunk):
+                    block = rest + chunk
+                    if self._core in block.lower() or _disguises(block):
                         return True
                     rest = chunk[-keep:]
         except OSError:
             return True
         return False
+
+
+def _disguises(block: bytes) -> bool:
+    """Whether a letter of ASCII may stand there as something else; the cheap questions come first."""
+    if b"\\u00" in block and _ESCAPED.search(block):
+        return True
+    return not block.isascii() and any(letter in block for letter in _FOREIGN)
 
 
 class Regex:
