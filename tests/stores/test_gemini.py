@@ -413,6 +413,18 @@ def test_other_files_of_the_program_are_no_sessions(tmp_path):
     assert len(opened("gemini", store.root).sessions()) == 1
 
 
+def test_a_torn_header_still_says_the_id(tmp_path):
+    """As long as the id is in what is left; what stands in a text is not taken for it."""
+    session = start(tmp_path)
+    session.records = [orjson.dumps(session.records[0])[:80], prompt("u1", 1, '{"sessionId":"another"}')]
+    _, reference = session.write()
+    assert reference.session_id == ID
+
+    session.records = session.records[1:]
+    _, reference = session.write()
+    assert reference.session_id == "session-2026-11-30T20-00-11111111"
+
+
 def test_a_file_without_a_header_is_known_by_its_name(tmp_path):
     session = Session("gemini", tmp_path, "p/chats/session-2026-11-30T20-00-33333333.jsonl")
     _, reference = session.add(prompt("u1", 1, "Look")).write()
