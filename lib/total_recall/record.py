@@ -83,7 +83,9 @@ def message(
         "authorship": authorship,
         "class": kind,
     }
-    record.update((key, value) for key, value in extras.items() if value is not None)
+    for key, value in extras.items():
+        if value is not None:
+            record[key] = value
     if ref is not None:
         record["ref"] = ref
     return record
