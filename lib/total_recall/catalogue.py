@@ -10,9 +10,8 @@ import os
 import sqlite3
 from typing import Any
 
-import orjson
-
 from .notices import Notices
+from .record import packed, unpacked
 from .stores.base import Kept, Memory
 
 _STAMP = 0x7472_4341  # application_id: ours
@@ -79,19 +78,22 @@ class Catalogue(Memory):
 
     def get(self, kind: str, key: str) -> Kept | None:
         """(signature, value) as last kept."""
+        if self._database is None:
+            return super().get(kind, key)
+        key = _text(key)
         found = self._unwritten.get((kind, key))
         if found is None and kind in self._loaded:
             found = self._loaded[kind].get(key)
-        elif found is None and self._database is not None:
+        elif found is None:
             query = "SELECT signature, value FROM fact WHERE kind = ? AND key = ?"
             try:
                 found = self._database.execute(query, (kind, key)).fetchone()
             except sqlite3.Error as error:
                 self._give_up(error)
         if found is None:
-            return None if self._database is not None else super().get(kind, key)
+            return None
         try:
-            return found[0], orjson.loads(found[1])
+            return found[0], unpacked(found[1])
         except ValueError:
             return None
 
@@ -100,7 +102,7 @@ class Catalogue(Memory):
         if self._database is None:
             super().put(kind, key, signature, value)
             return
-        self._unwritten[kind, key] = signature, orjson.dumps(value)
+        self._unwritten[kind, _text(key)] = signature, packed(value)
         if len(self._unwritten) >= _WAITING:
             self.flush()
 
@@ -138,7 +140,7 @@ class Catalogue(Memory):
             return
         try:
             known = {key for (key,) in self._database.execute("SELECT key FROM fact WHERE kind = ?", (kind,))}
-            gone = [(kind, key) for key in known - keys]
+            gone = [(kind, key) for key in known - set(map(_text, keys))]
             if gone:
                 self._database.execute("BEGIN IMMEDIATE")
                 self._database.executemany("DELETE FROM fact WHERE kind = ? AND key = ?", gone)
@@ -160,3 +162,8 @@ class Catalogue(Memory):
             database.close()
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
             self._discard()
+
+
+def _text(key: str) -> str:
+    """A key as SQLite takes it: the name of a file that is no UTF-8 is written out."""
+    return key if key.isascii() else key.encode("utf-8", "backslashreplace").decode()

@@ -51,7 +51,11 @@ def write(lines: Iterable[bytes], flush: bool = False, end: bytes = b"\n") -> in
 
 def write_text(text: str) -> None:
     """Print a text, ended by a newline."""
-    _put(text.encode("utf-8", "replace") + (b"" if text.endswith("\n") or not text else b"\n"))
+    try:
+        data = text.encode("utf-8", "surrogateescape")  # a file is called what it is called
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "replace")
+    _put(data + (b"" if text.endswith("\n") or not text else b"\n"))
 
 
 def _put(data: bytes) -> None:

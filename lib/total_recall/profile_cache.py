@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from . import jtd
-from .record import Record
+from .record import Record, packed, unpacked
 from .shadow import safe_name, write_beside
 from .times import rfc3339
 
@@ -54,7 +54,7 @@ def keep(path: str, profile: Record) -> bool:
     kept = {"schema": SCHEMA, "written": now, "profile": profile}
     for error in jtd.errors(_schema(), kept):
         raise ValueError(f"not a profile: {'/'.join(error.instance_path)}")
-    write_beside(path, orjson.dumps(kept))
+    write_beside(path, packed(kept))
     return True
 
 
@@ -66,7 +66,7 @@ def _read(path: str) -> tuple[Any, int] | None:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):
                 return None
-            return orjson.loads(file.read()), about.st_mtime_ns // 1_000_000
+            return unpacked(file.read()), about.st_mtime_ns // 1_000_000
     except (OSError, ValueError):
         return None
 

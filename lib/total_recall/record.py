@@ -6,11 +6,13 @@ build it with all documented keys in the documented order (see total-recall-reco
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
 
 Record = dict[str, Any]
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 ROLES = ("user", "assistant", "tool", "system")
 AUTHORSHIPS = ("human", "delegated", "injected", "model", "tool")
@@ -103,6 +105,26 @@ def shallow(value: Any) -> Any:
     return value
 
 
+def packed(value: Any) -> bytes:
+    """A value as JSON for ourselves: the name of a file that is no UTF-8 stays what it is."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        import json
+
+        return json.dumps(value).encode()
+
+
+def unpacked(text: bytes | str) -> Any:
+    """What was `packed`. Raises ValueError for anything else."""
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        import json
+
+        return json.loads(text)
+
+
 def encoded(value: Any) -> bytes:
     """A record, or any JSON value, as compact JSON without a line end; lone surrogates become U+FFFD."""
     try:
@@ -111,9 +133,13 @@ def encoded(value: Any) -> bytes:
         return _encoded_slowly(value)
 
 
+def scrubbed(text: str) -> str:
+    """`text` with every lone surrogate replaced by U+FFFD, so that it can be encoded: as it is printed."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
 def _encoded_slowly(value: Any) -> bytes:
     import json
-    import re
     import sys
 
     # orjson reads JSON that is nested four times as deeply as what it writes.
@@ -123,7 +149,7 @@ def _encoded_slowly(value: Any) -> bytes:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     finally:
         sys.setrecursionlimit(limit)
-    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
+    return scrubbed(text).encode()
 
 
 def one_line(text: str, width: int = 80) -> str:

@@ -277,3 +277,42 @@ def lay_all(scratch: Path) -> Iterator[Laid]:
     """One store of each harness."""
     for name in ("claude", "codex", "vibe", "opencode"):
         yield LAYOUTS[name](scratch / name)
+
+
+# -- under another id ------------------------------------------------------------------------------------------
+
+
+def _renamed_file(laid: Laid, session_id: str) -> None:
+    laid.path = laid.path.rename(laid.path.with_name(f"{session_id}.jsonl"))
+
+
+def _renamed_record(laid: Laid, session_id: str) -> None:
+    first = orjson.loads(laid.units()[0])
+    first["payload"]["id"] = session_id
+    laid.spoil(0, orjson.dumps(first))
+
+
+def _renamed_document(laid: Laid, session_id: str) -> None:
+    path = laid.path.with_name("meta.json")
+    path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | {"session_id": session_id}))
+
+
+def _renamed_row(laid: Laid, session_id: str) -> None:
+    with closing(sqlite3.connect(laid.path)) as database:
+        for table, key in (("session", "id"), ("message", "session_id"), ("part", "session_id")):
+            database.execute(f"UPDATE {table} SET {key} = ? WHERE {key} = ?", (session_id, laid.target))
+        database.commit()
+
+
+_RENAMED = {
+    "claude": _renamed_file,
+    "codex": _renamed_record,
+    "vibe": _renamed_document,
+    "opencode": _renamed_row,
+}
+
+
+def renamed(laid: Laid, session_id: str) -> None:
+    """Give the target another id, where its harness takes it from."""
+    _RENAMED[laid.harness](laid, session_id)
+    laid.target = session_id

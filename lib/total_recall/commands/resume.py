@@ -23,7 +23,8 @@ def main(run: Run, session: str | None, harnesses: tuple[str, ...], as_json: boo
     store, found = next(iter(chosen(run, (session,) if session else (), harnesses)))
     row = store.row(found)
     directory, argv = row["directory"], store.resume(row)
-    if any("\0" in word for word in (*argv, directory or "")):
+    # An id that begins with a dash would be an option of the harness's.
+    if argv[-1].startswith("-") or any("\0" in word for word in (*argv, directory or "")):
         raise Failure(f"{found.session_id!r} cannot be named in a shell command")
     if directory and not os.path.isdir(directory):
         run.notices.say(f"the session's directory is gone: {directory}")

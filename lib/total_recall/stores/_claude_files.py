@@ -90,7 +90,7 @@ def _walk(root: str, notices: Notices) -> Iterator[tuple[os.DirEntry[str], str |
             continue
         for entry in entries:
             if entry.name.endswith(SUFFIX) and _is(entry.is_file):
-                if not agents or entry.name.startswith("agent-"):
+                if entry.name != SUFFIX and (not agents or entry.name.startswith("agent-")):
                     yield entry, parent
             elif depth < _DEPTH and entry.name not in _NO_TRANSCRIPTS and _is(entry.is_dir):
                 below = (entry.path, depth + 1, parent, agents)

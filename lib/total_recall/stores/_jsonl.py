@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from typing import IO, Any
@@ -13,10 +12,9 @@ from typing import IO, Any
 import orjson
 
 from ..notices import Notices, Unreadable
-from ..record import encoded
+from ..record import encoded, scrubbed
 
 BUFFER = 1 << 20  # with the default buffer a third of the time goes into refilling it
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _RECOVERY_TRIES = 1000
 
 
@@ -192,11 +190,6 @@ _LENIENT = json.JSONDecoder(parse_float=_finite, parse_int=_whole, parse_constan
 
 def _clean(value: Any) -> Any:
     return orjson.loads(scrubbed(json.dumps(value, ensure_ascii=False)))
-
-
-def scrubbed(text: str) -> str:
-    """`text` with every lone surrogate replaced by U+FFFD, so that it can be encoded."""
-    return _SURROGATE.sub("\ufffd", text)
 
 
 def objects(text: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:

@@ -12,10 +12,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-import orjson
-
 from ..notices import Notices, Unreadable
-from ..record import Record, one_line, session_row
+from ..record import Record, one_line, packed, session_row, unpacked
 from ..times import from_epoch
 
 State = dict[str, Any]
@@ -113,7 +111,7 @@ class Memory:
 
     def __call__(self, kind: str, key: str, signature: Sequence[Any], compute: Callable[[Kept | None], Any]) -> Any:
         """The value kept for (kind, key) if `signature` is unchanged, else what `compute` makes of the last one."""
-        written = orjson.dumps(signature).decode()
+        written = packed(signature).decode()
         kept = self.get(kind, key)
         if kept is not None and kept[0] == written:
             return kept[1]
@@ -251,7 +249,7 @@ class Store:
         self.facts(session)
         marks = self._bookmarks(session)
         place = bisect.bisect_right(marks, first, key=lambda mark: mark[0])
-        state = orjson.loads(marks[place - 1][1]) if place else {}
+        state = unpacked(marks[place - 1][1]) if place else {}
         return (message for message in self.messages(session, state) if message["id"] >= first)
 
     def branches(self, session: Reference, *, look: bool) -> list[list[int]]:
@@ -261,7 +259,7 @@ class Store:
             ranges = lambda _: [list(ids) for ids in self.abandoned(session)]  # noqa: E731
             return self.remember("branches", session.session_id, signature, ranges)
         kept = self.remember.get("branches", session.session_id)
-        return kept[1] if kept and kept[0] == orjson.dumps(signature).decode() else []
+        return kept[1] if kept and kept[0] == packed(signature).decode() else []
 
     @staticmethod
     def marked(messages: Iterable[Record], ranges: Sequence[Sequence[int]]) -> Iterator[Record]:
@@ -435,7 +433,7 @@ class Tally:
             self._count(message, entry)
         if self.state.get("offset", 0) - self._marked >= _BOOKMARK_BYTES:
             self._marked = self.state["offset"]
-            self.bookmarks.append((self.state["id"] + 1, orjson.dumps(self.state).decode()))
+            self.bookmarks.append((self.state["id"] + 1, packed(self.state).decode()))
 
     def _count(self, message: Record, entry: Entry) -> None:
         counts, group = self.counts, entry.group

@@ -48,13 +48,14 @@ class Copilot(Transcripts):
 
     @classmethod
     def locate(cls, environ: Mapping[str, str]) -> Place | None:
-        """`TOTAL_RECALL_COPILOT_ROOT` names the folder `session-state`, `COPILOT_HOME` the one around it."""
+        """`TOTAL_RECALL_COPILOT_ROOT` names the folder `session-state` or the one around it, as `COPILOT_HOME` does."""
         variable = "TOTAL_RECALL_COPILOT_ROOT"
         named = environ.get(variable, "").strip()
         base = environ.get("COPILOT_HOME", "").strip() or home(environ, ".copilot")
         if not named and not base:
             return None
-        root = os.path.abspath(named or os.path.join(base, "session-state"))
+        inside = os.path.join(named or base, "session-state")
+        root = os.path.abspath(named if named and not os.path.isdir(inside) else inside)
         return Place(root, variable, bool(named), os.path.join(os.path.dirname(root), ".tantivy"))
 
     def exists(self) -> bool:
