@@ -83,9 +83,8 @@ def message(
         "authorship": authorship,
         "class": kind,
     }
-    for key, value in extras.items():
-        if value is not None:
-            record[key] = value
+    if extras:
+        record.update({key: value for key, value in extras.items() if value is not None})
     if ref is not None:
         record["ref"] = ref
     return record
