@@ -164,7 +164,7 @@ COMMANDS = [
     _row("tr-search --match literal --limit 0 {word}", statuses=(0, 1)),
     _row("tr-search --match regex {word}", statuses=(0, 1)),
     _row("tr-search --report {word}", "text", statuses=(0, 1)),
-    _row("tr-context -- {id}:2"),
+    _row("tr-context -- {id}:2", statuses=(0, 2)),
     _row("tr-context --human -", fed="tr-search --match literal --limit 0 {word}"),
     _row("tr-resume -- {id}", "shell", statuses=(0, 2)),
     _row("tr-resume --json -- {id}", statuses=(0, 2)),
@@ -206,8 +206,13 @@ def agree(found: Mapping[str, Ran], laid: Laid) -> None:
     assert laid.witness in rows
     ids = [message["id"] for message in messages]
     assert ids == sorted(set(ids))
-    own = [m for m in messages if not m.get("replayed") and m.get("agent") != "sidechain"]
-    prompts = [m for m in own if m["role"] == "user" and m["authorship"] in ("human", "delegated")]
+    # What a sidechain inside a transcript did counts, what it was told does not.
+    own = [m for m in messages if not m.get("replayed")]
+    prompts = [
+        m
+        for m in own
+        if m["role"] == "user" and m["authorship"] in ("human", "delegated") and m.get("agent") != "sidechain"
+    ]
     calls = [call for m in own if m["authorship"] not in ("tool", "injected") for call in m["tool_calls"]]
     if laid.harness == "opencode":
         # To count calls their rows are not opened: a damaged one counts too.
