@@ -371,6 +371,14 @@ def test_a_session_before_there_were_events(tmp_path):
         assert again["content"] == message["content"]
 
 
+def test_the_folder_around_the_sessions_is_a_root_too(tmp_path):
+    store, session = start(tmp_path).add(prompt(1, "Look")).write()
+    around = opened("copilot", tmp_path / ".copilot")
+
+    assert (around.root, around.place.shadow) == (store.root, str(tmp_path / ".copilot/.tantivy"))
+    assert around.sessions() == [session]
+
+
 def test_a_log_without_a_folder(tmp_path):
     store, session = start(tmp_path, path=f"{ID}.jsonl").add(prompt(1, "Look")).write()
 
