@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import orjson
 from sample import command, isolated
-
 from total_recall.stores.registry import HARNESSES
 
 from .layouts import Laid
@@ -220,7 +219,8 @@ def agree(found: Mapping[str, Ran], laid: Laid) -> None:
     else:
         assert row["tool_count"] == len(calls)
     # Several texts of one message count once, and only where a harness keeps them apart.
-    assert row["user_count"] <= len(prompts) and bool(row["user_count"]) == bool(prompts)
+    assert row["user_count"] <= len(prompts)
+    assert bool(row["user_count"]) == bool(prompts)
     raw = json_of(found["tr-raw --include-injected --envelope -- {id}"].out)["records"]
     assert row["line_count"] == len(raw)
     [profile] = found["tr-profile -- {id}"].records
