@@ -9,7 +9,7 @@ from total_recall.stores.registry import HARNESSES
 
 # Each may import those before it on the list, and of its own layer.
 LAYERS = [
-    ["record", "times", "notices", "shell_syntax", "shell", "jtd", "redact", "terminal"],
+    ["record", "times", "notices", "regular", "shell_syntax", "shell", "jtd", "redact", "terminal"],
     ["stores"],
     ["calls", "patterns", "todos", "questions", "dialogue", "git", "profile", "histogram"],
     ["selection", "shadow", "catalogue", "profile_cache", "indexed", "ledger", "derived"],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .notices import Unreadable
+from .regular import open_regular
 from .stores.tools import TOOLS
 
 _CHUNK = 1 << 20
@@ -49,14 +51,14 @@ class Literal:
             return True
         keep = len(self._core) + 8
         try:
-            with open(path, "rb", buffering=0) as file:
+            with open_regular(path, 0) as file:
                 rest = b""
                 while chunk := file.read(_CHUNK):
                     block = rest + chunk
                     if self._core in block.lower() or _disguises(block):
                         return True
                     rest = chunk[-keep:]
-        except OSError:
+        except (OSError, Unreadable):
             return True
         return False
 

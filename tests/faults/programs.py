@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import orjson
 from sample import command, isolated
-
 from total_recall.stores.registry import HARNESSES
 
 from .layouts import Laid
@@ -164,7 +163,7 @@ COMMANDS = [
     _row("tr-search --match literal --limit 0 {word}", statuses=(0, 1)),
     _row("tr-search --match regex {word}", statuses=(0, 1)),
     _row("tr-search --report {word}", "text", statuses=(0, 1)),
-    _row("tr-context -- {id}:2"),
+    _row("tr-context -- {id}:2", statuses=(0, 2)),
     _row("tr-context --human -", fed="tr-search --match literal --limit 0 {word}"),
     _row("tr-resume -- {id}", "shell", statuses=(0, 2)),
     _row("tr-resume --json -- {id}", statuses=(0, 2)),
@@ -206,8 +205,13 @@ def agree(found: Mapping[str, Ran], laid: Laid) -> None:
     assert laid.witness in rows
     ids = [message["id"] for message in messages]
     assert ids == sorted(set(ids))
-    own = [m for m in messages if not m.get("replayed") and m.get("agent") != "sidechain"]
-    prompts = [m for m in own if m["role"] == "user" and m["authorship"] in ("human", "delegated")]
+    # What a sidechain inside a transcript did counts, what it was told does not.
+    own = [m for m in messages if not m.get("replayed")]
+    prompts = [
+        m
+        for m in own
+        if m["role"] == "user" and m["authorship"] in ("human", "delegated") and m.get("agent") != "sidechain"
+    ]
     calls = [call for m in own if m["authorship"] not in ("tool", "injected") for call in m["tool_calls"]]
     if laid.harness == "opencode":
         # To count calls their rows are not opened: a damaged one counts too.
@@ -215,7 +219,8 @@ def agree(found: Mapping[str, Ran], laid: Laid) -> None:
     else:
         assert row["tool_count"] == len(calls)
     # Several texts of one message count once, and only where a harness keeps them apart.
-    assert row["user_count"] <= len(prompts) and bool(row["user_count"]) == bool(prompts)
+    assert row["user_count"] <= len(prompts)
+    assert bool(row["user_count"]) == bool(prompts)
     raw = json_of(found["tr-raw --include-injected --envelope -- {id}"].out)["records"]
     assert row["line_count"] == len(raw)
     [profile] = found["tr-profile -- {id}"].records

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..notices import Notices, Unreadable
 from ..record import Record, one_line, packed, session_row, unpacked
+from ..regular import open_regular
 from ..times import from_epoch
 
 State = dict[str, Any]
@@ -483,11 +484,11 @@ def stamp(path: str) -> tuple[int, int, int]:
 def _ends(path: str, end: int) -> list[int] | None:
     """Checksums of the first and the last bytes before `end`, and `end` itself."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path, _END_BYTES) as file:
             head = file.read(min(end, _END_BYTES))
             file.seek(max(0, end - _END_BYTES))
             tail = file.read(min(end, _END_BYTES))
-    except OSError:
+    except (OSError, Unreadable):
         return None
     return [end, zlib.crc32(head), zlib.crc32(tail)] if len(tail) == min(end, _END_BYTES) else None
 

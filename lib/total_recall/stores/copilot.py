@@ -19,10 +19,11 @@ from typing import Any
 
 from ..notices import Notices, Unreadable
 from ..record import Record, one_line
+from ..regular import open_regular
 from ..times import rfc3339
 from ._copilot_events import CopilotReader
 from ._files import File, Heads, home, regular_files
-from ._jsonl import Lines, open_regular
+from ._jsonl import Lines
 from ._transcript import Transcripts, loaded, mapping, string
 from .base import Entry, Memory, Place, Reference, State, newest_first, stamp
 

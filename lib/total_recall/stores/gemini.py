@@ -19,9 +19,10 @@ from typing import Any
 
 from ..notices import Notices, Unreadable
 from ..record import Record
+from ..regular import open_regular
 from ._files import File, Heads, home, regular_files
 from ._gemini_records import GeminiReader
-from ._jsonl import Lines, open_regular
+from ._jsonl import Lines
 from ._transcript import Transcripts, loaded, mapping, sequence, string
 from ._tree import ranges
 from .base import Memory, Place, Reference, newest_first, stamp
