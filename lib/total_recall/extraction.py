@@ -58,14 +58,18 @@ def each(
     return write(printed(), flush=flush)
 
 
-def guarded(run: Run, store: Store, session: Reference, stream: Stream) -> Iterator[Any]:
-    """The session's stream, up to where it can be read; the rest is a failure. A session that is gone says nothing."""
+def guarded(run: Run, store: Store, session: Reference, stream: Stream, *, named: bool = True) -> Iterator[Any]:
+    """The session's stream, up to where it can be read; the rest is a failure.
+
+    One that is gone meanwhile is a failure only if it was `named`, and not merely one of many.
+    """
     try:
         yield from stream(store, session)
     except Unreadable as error:
         run.notices.fail(session.session_id, error)
     except FileNotFoundError as error:
-        run.notices.fail(session.session_id, Unreadable(session.path, error))
+        if named:
+            run.notices.fail(session.session_id, Unreadable(session.path, error))
 
 
 class Scope:

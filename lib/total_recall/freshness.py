@@ -63,12 +63,14 @@ def source(
     """
     index, lasting = indexes.opened(store)
     if refresh or not lasting:
-        done = 0
+        done, gone = 0, set()
         try:
             for row in index.refresh(store, sessions, alive=alive, seconds=seconds, progress=progress):
                 if row["status"] == "failed":
                     coverage.unreadable[row["session_id"]] = row["error"]
                     notices.fail(row["session_id"], Unreadable(row["session_id"], row["error"]))
+                elif row["status"] == "removed":
+                    gone.add(row["session_id"])
                 done += row["status"] in ("indexed", "appended")
             coverage.indexed_now += done
         except Locked as locked:
@@ -78,6 +80,7 @@ def source(
                 store.harness,
                 Unreadable(f"all of the store, for its index cannot be written ({error.place})", error.reason),
             )
+        sessions = [session for session in sessions if session.session_id not in gone]
     else:
         coverage.index_age = max(coverage.index_age or 0.0, index.age(now))
     _account(index, store, sessions, coverage)

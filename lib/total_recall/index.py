@@ -21,7 +21,7 @@ from .indexing import Indexed, delete, row_of
 from .notices import Notices, Unreadable
 from .reading import Reader
 from .record import Record
-from .stores.base import Reference, Store
+from .stores.base import GONE, Reference, Store
 
 FORMAT = "total-recall index"
 VERSION = 1
@@ -291,6 +291,9 @@ class Index(Reader):
             kept = None
         indexed = Indexed(writer, self.schema, store, session, kept, new=known is None and not again)
         error = indexed.read()
+        if error == GONE:
+            delete(writer, self.schema, session.session_id, whole=True)
+            return row_of(session.harness, session.session_id, 0, 0, monotonic() - began, "removed"), 0
         if not error or indexed.begun:
             self._signatures[session.session_id] = indexed.finish(error)
         status = "failed" if error else "appended" if kept else "indexed"

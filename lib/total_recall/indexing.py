@@ -15,7 +15,7 @@ from .passages import passages
 from .ranking import KINDS, STORED
 from .record import Record, one_line
 from .stores._jsonl import scrubbed
-from .stores.base import Reference, Store, Tally
+from .stores.base import GONE, Reference, Store, Tally
 from .times import epoch
 
 UNTIMED = -1  # the time of a record that has none
@@ -69,7 +69,7 @@ class Indexed:
         except Unreadable as error:
             return error.reason
         except FileNotFoundError:
-            return "gone"
+            return GONE
         except Exception as error:
             # Whatever is wrong with one session, the others are to be found.
             return f"unexpected {type(error).__name__}: {error}"

@@ -47,8 +47,8 @@ class Scan:
                     yield from self._session(store, session)
             except Unreadable as error:
                 self.unreadable.setdefault(session.session_id, error)
-            except FileNotFoundError as error:
-                self.unreadable.setdefault(session.session_id, Unreadable(session.path, error))
+            except FileNotFoundError:
+                self.sessions -= 1  # gone since it was listed
             step()
 
     def _is_ruled_out(self, store: Store, session: Reference) -> bool:

@@ -10,7 +10,7 @@ import orjson
 
 from .notices import Notices, Unreadable
 from .record import Record, scrubbed
-from .stores.base import Reference, Store
+from .stores.base import GONE, Reference, Store
 from .times import epoch, from_epoch
 
 _CLOCKS = 2  # seconds that a harness's clock and a file's may differ by
@@ -206,6 +206,8 @@ def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Rec
     )
     for store, session in listed:
         row = store.row(session, now)
+        if row.get("read_error") == GONE:
+            continue
         homeless += bool(window.directory) and row["directory"] is None
         if within(window, row, store, session, now):
             yield row, store, session

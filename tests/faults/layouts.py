@@ -52,6 +52,10 @@ class Laid:
         units[place] = unit
         self.put(units)
 
+    def remove(self) -> None:
+        """Delete the target, as its harness does."""
+        self.path.unlink(missing_ok=True)
+
     @property
     def environment(self) -> dict[str, str]:
         return {f"TOTAL_RECALL_{self.harness.upper()}_ROOT": str(self.root)}
@@ -147,13 +151,21 @@ def _codex_zst(scratch: Path) -> Laid:
 VIBE = FIXTURES / "vibe"
 
 
+class Folder(Laid):
+    """A session that is a folder; `path` is the file that grows."""
+
+    def remove(self) -> None:
+        for folder in self.root.rglob(f"*{self.target[:8]}*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _vibe(scratch: Path) -> Laid:
     root, sessions = scratch / "logs" / "session", VIBE / "legacy-2.18.4" / "logs" / "session"
     names = ("session_20261130_210435_6608c432", "session_20261130_210457_7bc9c667")
     for name in names:
         shutil.copytree(sessions / name, root / name)
     target, witness = (orjson.loads((root / name / "meta.json").read_bytes())["session_id"] for name in names)
-    return Laid("vibe", root, target, witness, root / names[0] / "messages.jsonl")
+    return Folder("vibe", root, target, witness, root / names[0] / "messages.jsonl")
 
 
 def _vibe_unified(scratch: Path) -> Laid:
@@ -161,7 +173,7 @@ def _vibe_unified(scratch: Path) -> Laid:
     target, witness = "c571e370-583f-8990-1bb0-c8d0b4fd50b6", "23d1ec3d-51bf-885b-9c2a-ebdc10f5090f"
     for name in (target, witness):
         shutil.copytree(sessions / name, root / "unified" / name)
-    return Laid("vibe", root, target, witness, root / "unified" / target / "journal" / "0000000000000020.jsonl")
+    return Folder("vibe", root, target, witness, root / "unified" / target / "journal" / "0000000000000020.jsonl")
 
 
 # -- OpenCode --------------------------------------------------------------------------------------------------
@@ -208,6 +220,12 @@ class Rows(Laid):
                     database.execute("UPDATE part SET data = CAST(? AS TEXT) WHERE rowid = ?", (unit, row))
             database.commit()
 
+    def remove(self) -> None:
+        with closing(sqlite3.connect(self.path)) as database:
+            for table, key in (("part", "session_id"), ("message", "session_id"), ("session", "id")):
+                database.execute(f"DELETE FROM {table} WHERE {key} = ?", (self.target,))
+            database.commit()
+
 
 def _opencode(scratch: Path) -> Laid:
     root = scratch / "opencode"
@@ -238,6 +256,14 @@ class Files(Laid):
                 file.unlink()
             elif unit != file.read_bytes():
                 file.write_bytes(unit)
+
+    def remove(self) -> None:
+        storage = self.path.parent
+        for file in storage.glob(f"session/*/{self.target}.json"):
+            file.unlink()
+        for message in (storage / "message" / self.target).glob("*.json"):
+            shutil.rmtree(self.path / message.stem, ignore_errors=True)
+        shutil.rmtree(storage / "message" / self.target, ignore_errors=True)
 
 
 def _opencode_tree(scratch: Path) -> Laid:

@@ -1,7 +1,6 @@
 """Which session is meant: ids of any characters, the same id in several places, prefixes, families."""
 
 import os
-import shlex
 import subprocess
 
 import pytest
@@ -11,7 +10,7 @@ from .programs import agree, environment, run, run_all
 
 NAMES = {
     "a newline": "two\nlines",
-    "quotes": "it's \"quoted\" `here`",
+    "quotes": 'it\'s "quoted" `here`',
     "a shell command": "$(touch hacked); touch hacked #",
     "the folder above": "..",
     "a path upwards": "../../../tmp/escaped",
@@ -26,13 +25,15 @@ NAMES = {
     "combining marks": "e\u0301 and \u00e9",
     "CJK": "\u4f1a\u8bdd\u4e00",
     "a colon and a number": "session:7",
-    "JSON": "{\"session_id\":\"x\"}",
+    "JSON": '{"session_id":"x"}',
     "a long name": "n" * 240,
     "a backslash": "back\\slash\\",
     "only a dot": ".",
 }
 FILE_NAMES = [name for name in NAMES if "/" not in NAMES[name]]
-CASES = [(n, name) for n in ("claude", "codex", "vibe", "opencode") for name in NAMES if n != "claude" or name in FILE_NAMES]
+CASES = [
+    (n, name) for n in ("claude", "codex", "vibe", "opencode") for name in NAMES if n != "claude" or name in FILE_NAMES
+]
 
 
 @pytest.mark.parametrize(("layout", "name"), CASES)
@@ -102,7 +103,10 @@ def test_a_path_is_any_bytes(layout, what, name, tmp_path):
     assert {hit["session_id"] for hit in hits} <= {row["session_id"] for row in found["tr-list"].records}
     assert all(hit["snippet"] for hit in found["tr-search {word}"].records)
     again = run("tr-extract", "-", env=environment(tmp_path, laid), stdin=found["tr-list"].out)
-    assert (again.status, {m["session_id"] for m in again.records}) == (0, {row["session_id"] for row in found["tr-list"].records})
+    assert (again.status, {m["session_id"] for m in again.records}) == (
+        0,
+        {row["session_id"] for row in found["tr-list"].records},
+    )
 
 
 @pytest.mark.parametrize("layout", ["claude", "codex", "vibe", "opencode"])
@@ -119,7 +123,10 @@ def test_the_command_that_resumes_is_safe_in_a_shell(layout, tmp_path):
             continue
         known = run("tr-resume", "--json", "--", name, env=env).records[0]
         # What the shell would run, with the harness and cd replaced by something that shows its words.
-        shown = "show() { printf '%s\\0' \"$@\"; }; cd() { show cd \"$@\"; }; " + f"{known['argv'][0]}() {{ show \"$FUNCNAME\" \"$@\"; }}; "
+        shown = (
+            'show() { printf \'%s\\0\' "$@"; }; cd() { show cd "$@"; }; '
+            + f'{known["argv"][0]}() {{ show "$FUNCNAME" "$@"; }}; '
+        )
         done = subprocess.run(["bash", "-c", shown + 'eval "$1"', "bash", made.out], capture_output=True, cwd=tmp_path)
         words = done.stdout.decode().split("\0")[:-1]
         assert (words, done.stderr) == (["cd", "--", known["directory"], *known["argv"]], b"")

@@ -60,7 +60,7 @@ def main(
         for store, session in scope:
             last: deque[Record] = deque(maxlen=limit or None)
             count = 0
-            for pair in guarded(run, store, session, asked):
+            for pair in guarded(run, store, session, asked, named=bool(sessions)):
                 count += 1
                 last.append(pair)
             scope.matched += count > 0

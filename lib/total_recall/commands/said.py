@@ -72,7 +72,7 @@ def main(
             if files and not any(literal.may_stand_in(path) for path in files for literal in literals):
                 continue
             count = 0
-            for hit in guarded(run, store, session, matching):
+            for hit in guarded(run, store, session, matching, named=bool(sessions)):
                 if not count and report:
                     titles[session.session_id] = store.row(session)["title"]
                 count += 1

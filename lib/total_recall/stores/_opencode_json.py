@@ -46,10 +46,16 @@ class Tree:
     def _scan(self) -> dict[str, str]:
         """Every session's id and file; the same id under two projects counts once."""
         self._files = {}
-        for folder in _listed(os.path.join(self.path, "session")):
-            for name in _listed(os.path.join(self.path, "session", folder)):
+        for project in _listed(os.path.join(self.path, "session")):
+            folder = os.path.join(self.path, "session", project)
+            try:
+                names = _listed(folder) if os.path.isdir(folder) else []
+            except Unreadable as error:
+                self._notices.fail(folder, error)  # the other projects are there
+                continue
+            for name in names:
                 if name.endswith(".json"):
-                    self._files.setdefault(name[:-5], os.path.join(self.path, "session", folder, name))
+                    self._files.setdefault(name[:-5], os.path.join(folder, name))
         return self._files
 
     def sessions(self, since: float, directory: str, known: frozenset[str]) -> list[Session]:

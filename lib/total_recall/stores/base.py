@@ -19,6 +19,7 @@ from ..times import from_epoch
 
 State = dict[str, Any]
 Kept = tuple[str, Any]  # (signature, value)
+GONE = "gone"  # the read_error of a session that was deleted after it was listed
 
 _LISTED = 10  # how many children and aliases a row names
 _BOOKMARK_BYTES = 256 * 1024
@@ -351,6 +352,8 @@ class Store:
             *self.surroundings(session),
         )
         row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
+        if "read_error" in row:
+            self.remember.forget("row", session.session_id)  # a permission is given without another time or size
         if now != self._now[0]:
             self._now = now, from_epoch(now) or "9"
         if (row["end_time"] or "") > self._now[1]:
@@ -376,7 +379,7 @@ class Store:
         except Unreadable as error:
             known["read_error"] = error.reason
         except FileNotFoundError:
-            known["read_error"] = "gone"
+            known["read_error"] = GONE
         if known.get("title"):
             known["title"] = one_line(known["title"], 1000)
         held_back = []

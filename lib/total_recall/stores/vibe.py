@@ -131,14 +131,20 @@ class Vibe(Store):
     def _unified(self) -> Iterator[Reference]:
         folder = os.path.join(self.root, "unified")
         try:
-            names = sorted(os.listdir(folder))
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: (entry.is_symlink(), entry.name))
         except FileNotFoundError:
             return
         except OSError as error:
             self.notices.fail(HARNESS, Unreadable(folder, error))
             return
-        for name in names:
-            if not name.startswith(".") and (session := _unified_reference(name, os.path.join(folder, name))):
+        known = set()
+        for entry in entries:
+            inode = stamp(entry.path)[2] if entry.is_symlink() else entry.inode()
+            if entry.name.startswith(".") or inode in known:
+                continue  # a link to a session is no other session
+            known.add(inode)
+            if session := _unified_reference(entry.name, entry.path):
                 yield session
 
     # -- one session -------------------------------------------------------------------------------------------
