@@ -125,7 +125,7 @@ def test_the_command_that_resumes_is_safe_in_a_shell(layout, tmp_path):
         # What the shell would run, with the harness and cd replaced by something that shows its words.
         shown = (
             'show() { printf \'%s\\0\' "$@"; }; cd() { show cd "$@"; }; '
-             f'{known["argv"][0]}() {{ show "$FUNCNAME" "$@"; }}; '
+            f'{known["argv"][0]}() {{ show "$FUNCNAME" "$@"; }}; '
         )
         done = subprocess.run(["bash", "-c", shown + 'eval "$1"', "bash", made.out], capture_output=True, cwd=tmp_path)
         words = done.stdout.decode().split("\0")[:-1]
