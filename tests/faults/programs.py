@@ -151,7 +151,7 @@ COMMANDS = [
     _row("tr-raw --include-injected --envelope -- {id}", "envelope"),
     _row("tr-profile -- {id}"),
     _row("tr-profile --no-cache --envelope -- {id}", "envelope"),
-    _row("tr-todo -- {id}"),
+    _row("tr-todo -- {id}", statuses=(0, 2)),
     _row("tr-qa -- {id}", statuses=(0, 1)),
     _row("tr-qa --hours 0 --report", "text", statuses=(0, 1)),
     _row("tr-said --words {word} --hours 0", statuses=(0, 1)),

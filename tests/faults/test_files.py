@@ -76,7 +76,7 @@ def test_what_is_no_file_is_never_opened_and_hides_no_other_session(name, what, 
         expected = (2,) if not listed else (0, 3) if tool == "tr-resume" else (3,) if damaged else (0, 1)
         assert ran.status in expected, ran
         assert str(laid.path) in ran.err or not damaged or tool in ("tr-resume", "tr-profile")
-        assert run(tool, laid.witness, env=env).status in (0, 1)
+        assert run(tool, laid.witness, env=env).status in ((0, 1, 2) if tool == "tr-todo" else (0, 1))
 
 
 def _loops(laid):
@@ -143,7 +143,9 @@ def test_a_session_that_is_gone_when_its_turn_comes_is_passed_over_without_a_wor
 
     assert (ran.status, ran.notices) in ((0, []), (1, []))
     if words[0] == "tr-list":
-        assert [row["session_id"] for row in ran.records] == [laid.witness]
+        rows = [row["session_id"] for row in ran.records]
+        assert laid.witness in rows
+        assert laid.target not in rows
 
 
 @pytest.mark.parametrize("tool", READERS)

@@ -82,14 +82,18 @@ class Copilot(Transcripts):
     def _logs(self) -> Iterator[File]:
         try:
             with os.scandir(self.root) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+                entries = sorted(listing, key=lambda entry: (entry.is_symlink(), entry.name))
         except FileNotFoundError:
             entries = []
         except OSError as error:
             raise Unreadable(self.root, error) from error
+        met = {0}  # a link that leads nowhere
         for entry in entries:
-            path = entry.path if entry.name.endswith(".jsonl") else os.path.join(entry.path, _LOG)
-            if not entry.name.startswith(".") and (file := _file(path)):
+            inode = stamp(entry.path)[2] if entry.is_symlink() else entry.inode()
+            if entry.name.startswith(".") or inode in met:
+                continue  # a link to a session is no other session
+            met.add(inode)
+            if file := _file(entry.path if entry.name.endswith(".jsonl") else os.path.join(entry.path, _LOG)):
                 yield file
         yield from (file for file in regular_files(self._old, self.notices) if file.path.endswith(".json"))
 
