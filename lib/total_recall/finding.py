@@ -182,7 +182,7 @@ class Finder:
 
     def _source(self, indexes: Indexes, store: Store, chosen: list[Reference]) -> Source:
         alive = None
-        if store.harness not in self.notices.failures:
+        if self._known.complete(store):
             alive = [session.session_id for owner, session in self._known.all() if owner is store]
         return source(
             indexes,

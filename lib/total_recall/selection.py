@@ -36,6 +36,11 @@ class Sessions:
         self._looked = looked
         self.notices = notices
         self._listed: list[tuple[Store, Reference]] | None = None
+        self._partly: set[str] = set()
+
+    def complete(self, store: Store) -> bool:
+        """Whether nothing kept the store from being listed: what is not among its sessions is not there."""
+        return store.harness not in self.notices.failures and store.harness not in self._partly
 
     def listed(self, since: float = 0.0, directory: str = "") -> Iterator[tuple[Store, Reference]]:
         """Every session of every store; a store that cannot be listed is remembered as a failure."""
@@ -45,7 +50,10 @@ class Sessions:
         for store in self.stores:
             try:
                 store.remember.expect("head")
+                failures = len(self.notices.failures)
                 sessions = store.sessions(since, directory)
+                if len(self.notices.failures) > failures:
+                    self._partly.add(store.harness)
                 if not (since or directory):
                     store.adopt(sessions)
                 if len(sessions) > _MANY:

@@ -96,7 +96,9 @@ def main(
                     left.extend(leaving)
                     yield from index.drop(store.harness, leaving, wait)
                 continue
-            alive = None if keep_deleted else [session.session_id for owner, session in everything if owner is store]
+            alive = None
+            if not keep_deleted and known.complete(store):
+                alive = [session.session_id for owner, session in everything if owner is store]
             try:
                 yield from _refreshed(run, store, index, mine, alive, wait)
             except Damaged as damaged:

@@ -139,12 +139,14 @@ def _warn_of_newer(folder: str, minor: Any, notices: Notices) -> None:
 
 
 def segments(folder: str, sequence: int) -> list[str]:
-    """The journal files that begin after record `sequence`, in order."""
+    """The journal files that begin after record `sequence`, in order. Raises Unreadable."""
     journal = os.path.join(folder, "journal")
     try:
         names = os.listdir(journal)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise Unreadable(journal, error) from error
     numbered = sorted((int(name[:-6]), name) for name in names if name.endswith(".jsonl") and name[:-6].isdecimal())
     return [os.path.join(journal, name) for number, name in numbered if number > sequence]
 

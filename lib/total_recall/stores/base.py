@@ -166,7 +166,7 @@ class Store:
 
     def exists(self) -> bool:
         """Whether there is a store at all: one stat."""
-        return os.path.exists(self.root)
+        return stands(self.root)
 
     def sessions(self, since: float = 0.0, directory: str = "") -> list[Reference]:
         """All sessions updated at or after `since`, most recently updated first; no payload is opened.
@@ -473,6 +473,17 @@ class Tally:
             "group": self._group,
             "state": self.state,
         }
+
+
+def stands(path: str) -> bool:
+    """Whether something is at a path. What may not be looked at is: who reads it will hear why it cannot be read."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def stamp(path: str) -> tuple[int, int, int]:

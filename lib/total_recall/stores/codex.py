@@ -14,7 +14,7 @@ from ._codex_items import string
 from ._codex_lines import Line, unwrapped
 from ._codex_walk import Walk
 from ._jsonl import Lines
-from .base import Entry, Memory, Place, Reference, State, Store, newest_first
+from .base import Entry, Memory, Place, Reference, State, Store, newest_first, stands
 
 _ROOT = "TOTAL_RECALL_CODEX_ROOT"
 
@@ -67,7 +67,7 @@ class Codex(Store):
         return Place(root, _ROOT, bool(named), os.path.join(os.path.dirname(root), ".tantivy"))
 
     def exists(self) -> bool:
-        return os.path.exists(self.root) or os.path.exists(self._archive)
+        return stands(self.root) or stands(self._archive)
 
     def sessions(self, since: float = 0.0, directory: str = "") -> list[Reference]:
         """All threads, newest first. A file's first line, which has the id, is read when the file is new, then kept."""

@@ -25,7 +25,7 @@ from ._copilot_events import CopilotReader
 from ._files import File, Heads, home, regular_files
 from ._jsonl import Lines
 from ._transcript import Transcripts, loaded, mapping, string
-from .base import Entry, Memory, Place, Reference, State, newest_first, stamp
+from .base import Entry, Memory, Place, Reference, State, newest_first, stamp, stands
 
 _LOG = "events.jsonl"
 _HEAD_LINES = 50
@@ -60,7 +60,7 @@ class Copilot(Transcripts):
         return Place(root, variable, bool(named), os.path.join(os.path.dirname(root), ".tantivy"))
 
     def exists(self) -> bool:
-        return os.path.exists(self.root) or os.path.exists(self._old)
+        return stands(self.root) or stands(self._old)
 
     def sessions(self, since: float = 0.0, directory: str = "") -> list[Reference]:
         """One reference for each session id; no file is opened."""

@@ -19,7 +19,7 @@ from ._opencode_json import Tree
 from ._opencode_parts import HARNESS
 from ._opencode_rows import END, Session, Source, json_object, place
 from ._opencode_walk import Walk, fresh_state
-from .base import Entry, Memory, Place, Reference, State, Store, newest_first, stamp
+from .base import Entry, Memory, Place, Reference, State, Store, newest_first, stamp, stands
 
 _SINGLY = 8  # so many signatures are asked for one by one before those of all sessions are read at once
 
@@ -53,7 +53,7 @@ class OpenCode(Store):
         return Place(root, variable, False, os.path.join(root, ".tantivy")) if root else None
 
     def exists(self) -> bool:
-        return self._database_file is not None or os.path.isdir(os.path.join(self._folder, "storage", "session"))
+        return self._database_file is not None or stands(os.path.join(self._folder, "storage", "session"))
 
     @cached_property
     def _folder(self) -> str:
@@ -65,9 +65,9 @@ class OpenCode(Store):
     def _database_file(self) -> str | None:
         """The database: the named one, else `opencode.db`, else the newest of another channel's that is one."""
         if self._folder != self.root:
-            return self.root if os.path.exists(self.root) else None
+            return self.root if stands(self.root) else None
         plain = os.path.join(self.root, "opencode.db")
-        if os.path.exists(plain):
+        if stands(plain):
             return plain
         try:
             names = [name for name in os.listdir(self.root) if name.startswith("opencode") and name.endswith(".db")]
@@ -108,9 +108,11 @@ class OpenCode(Store):
             except Unreadable as error:
                 failed = error
         if self._tree:
-            found += [
-                self._reference(session.file or "", session) for session in self._tree.sessions(since, directory, known)
-            ]
+            try:
+                in_tree = self._tree.sessions(since, directory, known)
+                found += [self._reference(session.file or "", session) for session in in_tree]
+            except Unreadable as error:
+                failed = failed or error
         if failed and not found:
             raise failed
         if failed:

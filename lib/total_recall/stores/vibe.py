@@ -27,7 +27,7 @@ from ._vibe_legacy import Folder, document_head, folder_files, head, identities
 from ._vibe_lineage import Found, families, unified_head
 from ._vibe_text import FRAME, HARNESS, SCRATCHPAD
 from ._vibe_unified import Unified
-from .base import Entry, Place, Reference, State, Store, newest_first, stamp
+from .base import Entry, Place, Reference, State, Store, newest_first, stamp, stands
 
 _STAMPED = re.compile(r".*_\d{8}_\d{6}_\w+\Z")  # how folders and documents of sessions are named, after the prefix
 
@@ -83,8 +83,10 @@ class Vibe(Store):
         """A session's folder and, below it, those of its sub-agents."""
         messages, meta = folder_files(path)
         stamps = stamp(messages) + stamp(meta)
-        if not stamps[2] and not (_STAMPED.match(path) and _barred(messages)):
-            return
+        if not stamps[2]:
+            if not (_STAMPED.match(path) and stands(messages)):
+                return
+            self.notices.fail(path, _barred(path, messages))
         about = self.remember("head", path, stamps, lambda _: head(meta, messages))
         yield Found(path, (messages, meta), stamps, about, parent)
         agents = os.path.join(path, "agents")
@@ -256,15 +258,13 @@ class Vibe(Store):
         return ["vibe", "--resume", row["session_id"]]
 
 
-def _barred(path: str) -> bool:
-    """Whether a file may be there though it cannot be reached: that is damage, its absence is not."""
+def _barred(folder: str, path: str) -> Unreadable:
+    """Why a file that is there cannot be reached."""
     try:
         os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        pass
-    return True
+    except OSError as error:
+        return Unreadable(folder, error)
+    return Unreadable(folder, "it changes while it is read")
 
 
 def _unified_reference(name: str, path: str) -> Reference | None:
