@@ -9,6 +9,7 @@ from typing import Any
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])(?:\s+ago)?$")
 _EPOCH = datetime(1970, 1, 1)
+_NO_TIME = "1970-01-01T00:00:00.000Z"  # zero, as some programs write it
 _UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -24,19 +25,22 @@ def rfc3339(value: Any) -> str | None:
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
+            if value.endswith("z"):
+                return rfc3339(value[:-1] + "Z")
             return rfc3339(float(value)) if value.isascii() and value.isdigit() and len(value) < 21 else None
         if moment.tzinfo is None:
             # fromisoformat also takes a bare date written as digits, which is an epoch number here
             if value.isdigit():
                 return rfc3339(float(value))
-        elif len(value) == 24 and value[23] == "Z" and value[10] == "T":
-            return value
+        elif len(value) == 24 and value[23] == "Z" and value[10] == "T" and value[19] == "." and value[7] == "-":
+            return value if value > _NO_TIME else None
         else:
             try:
                 moment = moment.astimezone(timezone.utc)
             except OverflowError:
                 return None
-        return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+        written = moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+        return written if written > _NO_TIME else None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         seconds = epoch(value)
         return None if seconds is None else from_epoch(seconds)
