@@ -6,7 +6,8 @@ import os
 
 import orjson
 from total_recall.notices import Notices
-from total_recall.stores._jsonl import Lines, open_regular
+from total_recall.regular import open_regular
+from total_recall.stores._jsonl import Lines
 from total_recall.stores.base import Entry, Place, Reference, Store, newest_first, stamp
 
 

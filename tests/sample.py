@@ -15,6 +15,10 @@ SAMPLE = {
     "vibe": ("vibe/legacy-2.18.4", "logs/session"),
     "claude": ("claude", ".claude/projects"),
     "codex": ("codex", ".codex/sessions"),
+    "gemini": ("gemini", ".gemini/tmp"),
+    "qwen": ("qwen", ".qwen/projects"),
+    "pi": ("pi", ".pi/agent/sessions"),
+    "copilot": ("copilot", ".copilot/session-state"),
 }
 
 

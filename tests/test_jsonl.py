@@ -6,7 +6,8 @@ import threading
 import orjson
 import pytest
 from total_recall.notices import Notices, Unreadable
-from total_recall.stores._jsonl import Lines, open_regular
+from total_recall.regular import open_regular
+from total_recall.stores._jsonl import Lines
 
 
 def known(value):

@@ -5,10 +5,11 @@ import re
 
 import pytest
 from sample import ROOT
+from total_recall.stores.registry import HARNESSES
 
 # Each may import those before it on the list, and of its own layer.
 LAYERS = [
-    ["record", "times", "notices", "shell_syntax", "shell", "jtd", "redact", "terminal"],
+    ["record", "times", "notices", "regular", "shell_syntax", "shell", "jtd", "redact", "terminal"],
     ["stores"],
     ["calls", "patterns", "todos", "questions", "dialogue", "git", "profile", "histogram"],
     ["selection", "shadow", "catalogue", "profile_cache", "indexed", "ledger", "derived"],
@@ -58,7 +59,6 @@ def test_only_output_writes_to_standard_output_and_only_command_to_standard_erro
 
 
 def test_an_adapter_knows_nothing_of_commands_and_a_command_nothing_of_a_harness():
-    harnesses = ("opencode", "vibe", "claude", "codex")
     for path in (PACKAGE / "commands").glob("*.py"):
-        for name in harnesses:
+        for name in HARNESSES:
             assert f"stores.{name}" not in path.read_text(), path.name

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 
 from .notices import Unreadable
-from .stores._jsonl import open_regular
+from .regular import open_regular
 from .stores.tools import TOOLS
 
 _CHUNK = 1 << 20
 _RUN = re.compile(r"[a-z]{3,}")
 # Letters that adapters write themselves, in markers and in names of tools, and that stand in no file.
 _MADE = " ".join(("image file audio bytes document attachment", *(name.lower() for t in TOOLS.values() for name in t)))
-# What a case-folded letter may come from besides itself: the Kelvin sign, a dotted capital I, an escaped letter.
-_DISGUISED = re.compile(rb"\xe2\x84\xaa|\xc4\xb0|\\u00[4-7]")
+# What a lower-case letter may come from besides itself: the Kelvin sign, a dotted capital I, an escaped letter.
+_FOREIGN = (b"\xe2\x84\xaa", b"\xc4\xb0")
+_ESCAPED = re.compile(rb"\\u00[4-7]")
 
 
 class BadPattern(ValueError):
@@ -50,16 +51,23 @@ class Literal:
             return True
         keep = len(self._core) + 8
         try:
-            with open_regular(path) as file:
+            with open_regular(path, 0) as file:
                 rest = b""
                 while chunk := file.read(_CHUNK):
-                    block = (rest + chunk).lower()
-                    if self._core in block or _DISGUISED.search(rest + chunk):
+                    block = rest + chunk
+                    if self._core in block.lower() or _disguises(block):
                         return True
                     rest = chunk[-keep:]
         except (OSError, Unreadable):
             return True
         return False
+
+
+def _disguises(block: bytes) -> bool:
+    """Whether a letter of ASCII may stand there as something else; the cheap questions come first."""
+    if b"\\u00" in block and _ESCAPED.search(block):
+        return True
+    return not block.isascii() and any(letter in block for letter in _FOREIGN)
 
 
 class Regex:

@@ -50,19 +50,20 @@ class Weights(NamedTuple):
     """What each step of the ranking is worth.
 
     Beside each stands what the labelled set's held-back half loses without it: the reciprocal rank of the right
-    session and of the right record, .961 and .957 with all of them. BM25 over records alone has .745 and .696; without
-    the analysis of identifiers, CJK and other spellings it is .854 and .803 (see tests/relevance/score.py).
+    session and of the right record, .961 and .958 with all of them. BM25 over records alone has .745 and .696; without
+    the analysis of identifiers, CJK and other spellings it is .856 and .805 (see tests/relevance/score.py).
     """
 
-    classes: Mapping[str, float] = CLASS_FACTORS  # .944 .921
-    forms: float = 0.8  # another form of a word, against the word itself: .961 .948
-    typos: float = 0.7  # a word at one edit from an unknown one: .944 .939
-    coverage: float = 1.0  # exponent of the share of the query's words that a record has: .961 .948
-    nearness: float = 0.5  # added for words that stand side by side: .946 .934
+    classes: Mapping[str, float] = CLASS_FACTORS  # .947 .923
+    forms: float = 0.8  # another form of a word, against the word itself: .961 .949
+    typos: float = 0.7  # a word at one edit from an unknown one: .945 .942
+    coverage: float = 1.0  # exponent of the share of the query's words that a record has: .961 .949
+    nearness: float = 0.5  # added for words that stand side by side: .946 .938
     session: float = 0.5  # each next record of a session, against the one before it
     session_records: int = 5
     lift: float = 1.0  # a record's score by its session's: .944 .944
-    stop_words: bool = True  # left out of the query: .956 .950
+    lift_again: float = 0.9  # each next record of the session; less makes room for others, 1 hardly any
+    stop_words: bool = True  # left out of the query: .956 .951
 
 
 WEIGHTS = Weights()

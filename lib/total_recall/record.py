@@ -83,7 +83,8 @@ def message(
         "authorship": authorship,
         "class": kind,
     }
-    record.update((key, value) for key, value in extras.items() if value is not None)
+    if extras:
+        record.update({key: value for key, value in extras.items() if value is not None})
     if ref is not None:
         record["ref"] = ref
     return record

@@ -269,13 +269,14 @@ class _Run:
         return fsum(candidate.score * self.weights.session**place for place, candidate in enumerate(best))
 
     def records(self, candidates: list[Candidate]) -> list[Record]:
-        """Hits by record; a record of a session with more evidence comes before its like."""
+        """Hits by record; one of a session with more evidence comes before its like, its first ones most of all."""
         grouped = self._by_session(candidates)
-        scores = {place: self._evidence(members) for place, members in grouped.items()}
         kept = []
-        for place, members in grouped.items():
+        for members in grouped.values():
+            lift = self.weights.lift * self._evidence(members)
             for candidate in members[: A_SESSION if self.limit else None]:
-                candidate.score += self.weights.lift * scores[place]
+                candidate.score += lift
+                lift *= self.weights.lift_again
                 kept.append(candidate)
         kept.sort(key=_order)
         return self._collapsed(kept)

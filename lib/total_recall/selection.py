@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
 from typing import IO, NamedTuple
 
 import orjson
@@ -12,6 +13,7 @@ from .record import Record, scrubbed
 from .stores.base import GONE, Reference, Store
 from .times import epoch, from_epoch
 
+_CLOCKS = 2  # seconds that a harness's clock and a file's may differ by
 _MANY = 100  # sessions from which their rows are fetched at once
 
 
@@ -96,13 +98,15 @@ class Sessions:
     def latest(self, now: float) -> tuple[Store, Reference]:
         """The session with the latest end time. Raises NoSession."""
         best: tuple[float, Store, Reference] | None = None
+        restored = False
         for store, session in self.all():
-            # A file is never older than its last record, so nothing later can follow. A session without any time
-            # (nothing but a title in it, say) is the last to be meant.
-            if best and session.updated < best[0]:
+            # As in `rows`, nothing later can follow. A session without any time (nothing but a title in it, say) is
+            # the last to be meant.
+            if best and not restored and session.updated < best[0]:
                 break
             row = store.row(session, now)
             moment = recency(row, session, now) if row["end_time"] else 0.0
+            restored = restored or _is_restored(moment, session)
             if best is None or moment > best[0]:
                 best = (moment, store, session)
         if best is None:
@@ -182,17 +186,33 @@ class Window(NamedTuple):
         return not (self.until and (start is None or start > self.until))
 
 
-def rows(sessions: Sessions, window: Window, now: float) -> list[tuple[Record, Store, Reference]]:
-    """The rows of the sessions in the window, most recently updated first."""
-    found = list(recent(sessions, window, now))
-    found.sort(key=lambda item: (-recency(item[0], item[2], now), item[0]["session_id"], item[0]["harness"]))
-    return found
+def rows(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
+    """The rows of the sessions in the window, most recently updated first, as soon as their order is certain.
+
+    No session ends after its file was last written, so a row is due when it ended later than what is still to come.
+    Where one does (files put back with other times), the times of files say nothing and all rows are read first.
+    """
+    waiting: list[tuple[float, str, str, int, tuple[Record, Store, Reference]]] = []
+    restored = False
+    for number, found in enumerate(recent(sessions, window, now)):
+        row, _, session = found
+        moment = recency(row, session, now)
+        restored = restored or _is_restored(moment, session)
+        while waiting and not restored and -waiting[0][0] > session.updated:
+            yield heappop(waiting)[-1]
+        heappush(waiting, (-moment, row["session_id"], row["harness"], number, found))
+    while waiting:
+        yield heappop(waiting)[-1]
 
 
 def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Record, Store, Reference]]:
     """The sessions in the window, most recently updated first, each looked at only when it is its turn."""
     homeless = 0
-    for store, session in sorted(sessions.listed(window.start(now), window.directory), key=_newest):
+    start = window.start(now)
+    listed = (
+        sorted(sessions.listed(start, window.directory), key=_newest) if start or window.directory else sessions.all()
+    )
+    for store, session in listed:
         row = store.row(session, now)
         if row.get("read_error") == GONE:
             continue
@@ -229,6 +249,11 @@ def recency(row: Record, session: Reference, now: float) -> float:
     if end is None:
         return session.updated
     return min(end, session.updated) if end > now else end
+
+
+def _is_restored(moment: float, session: Reference) -> bool:
+    """Whether a file's time lies before its session's end: it is not when the harness last wrote it."""
+    return moment > session.updated + _CLOCKS
 
 
 class Passed:

@@ -9,6 +9,10 @@ export TOTAL_RECALL_OPENCODE_ROOT="$SAMPLE/opencode/opencode"
 export TOTAL_RECALL_VIBE_ROOT="$SAMPLE/vibe/logs/session"
 export TOTAL_RECALL_CLAUDE_ROOT="$SAMPLE/claude/.claude/projects"
 export TOTAL_RECALL_CODEX_ROOT="$SAMPLE/codex/.codex/sessions"
+export TOTAL_RECALL_GEMINI_ROOT="$SAMPLE/gemini/.gemini/tmp"
+export TOTAL_RECALL_QWEN_ROOT="$SAMPLE/qwen/.qwen/projects"
+export TOTAL_RECALL_PI_ROOT="$SAMPLE/pi/.pi/agent/sessions"
+export TOTAL_RECALL_COPILOT_ROOT="$SAMPLE/copilot/.copilot/session-state"
 unset TR_HARNESS HARNESS TR_CURRENT_SESSION COLUMNS
 mkdir -p "$HOME"
 cd "$BATS_TEST_TMPDIR" || exit

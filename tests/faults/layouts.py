@@ -21,6 +21,9 @@ from total_recall.notices import Notices
 from total_recall.stores.base import Reference, Store
 from total_recall.stores.registry import adapter
 
+from tests.stores.rich_transcripts import ID, RICH
+from tests.stores.transcripts import ROOTS
+
 Units = Sequence[bytes | None]  # None is a unit that is taken out
 
 
@@ -67,7 +70,10 @@ class Laid:
         return kind(place, Notices())
 
     def session(self, store: Store, session_id: str = "") -> Reference:
-        return next(s for s in store.sessions() if s.session_id == (session_id or self.target))
+        known = {session.session_id: session for session in store.sessions()}
+        wanted = session_id or self.target
+        # What names a session may be what was damaged.
+        return known[wanted] if wanted in known else next(s for s in known.values() if s.path == str(self.path))
 
     def messages(self, session_id: str = "") -> list[dict]:
         store = self.store()
@@ -280,6 +286,19 @@ def _opencode_tree(scratch: Path) -> Laid:
     return Files("opencode", root, *_IN_TREE, storage / "part")
 
 
+# -- Gemini CLI, Qwen Code, Pi, Copilot CLI --------------------------------------------------------------------
+
+
+def _transcript(harness: str, witness: str) -> Callable[[Path], Laid]:
+    def lay(scratch: Path) -> Laid:
+        target = RICH[harness](scratch)
+        target.write()
+        shutil.copytree(FIXTURES / harness / ROOTS[harness], target.root, dirs_exist_ok=True)
+        return Laid(harness, target.root, ID, witness, target.path)
+
+    return lay
+
+
 LAYOUTS: dict[str, Callable[[Path], Laid]] = {
     "claude": _claude("b8fc6a97-7c0a-45d4-ad32-39e352bb436e"),
     "claude 2.0": _claude("fddd7876-f01c-4a01-b4a9-05fce0ec7eae"),
@@ -291,6 +310,10 @@ LAYOUTS: dict[str, Callable[[Path], Laid]] = {
     "codex zst": _codex_zst,
     "vibe": _vibe,
     "vibe unified": _vibe_unified,
+    "gemini": _transcript("gemini", "6d6adfca-0030-4b33-b040-b63202ed4a5a"),
+    "qwen": _transcript("qwen", "81ae830b-c7d6-49bc-9849-6b3c0df2eacb"),
+    "pi": _transcript("pi", "01a22e4e-cc36-73e9-bcc0-d0fa39f461d3"),
+    "copilot": _transcript("copilot", "6a993b45-8751-48dd-85f2-5b6eca4149fb"),
     "opencode": _opencode,
     "opencode tree": _opencode_tree,
 }

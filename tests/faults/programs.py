@@ -151,7 +151,7 @@ COMMANDS = [
     _row("tr-raw --include-injected --envelope -- {id}", "envelope"),
     _row("tr-profile -- {id}"),
     _row("tr-profile --no-cache --envelope -- {id}", "envelope"),
-    _row("tr-todo -- {id}"),
+    _row("tr-todo -- {id}", statuses=(0, 2)),
     _row("tr-qa -- {id}", statuses=(0, 1)),
     _row("tr-qa --hours 0 --report", "text", statuses=(0, 1)),
     _row("tr-said --words {word} --hours 0", statuses=(0, 1)),
@@ -205,9 +205,13 @@ def agree(found: Mapping[str, Ran], laid: Laid) -> None:
     assert laid.witness in rows
     ids = [message["id"] for message in messages]
     assert ids == sorted(set(ids))
+    # What a sidechain inside a transcript did counts, what it was told does not.
     own = [m for m in messages if not m.get("replayed")]
-    prompts = [m for m in own if m["authorship"] in ("human", "delegated") and m.get("agent") != "sidechain"]
-    prompts = [m for m in prompts if m["role"] == "user"]
+    prompts = [
+        m
+        for m in own
+        if m["role"] == "user" and m["authorship"] in ("human", "delegated") and m.get("agent") != "sidechain"
+    ]
     calls = [call for m in own if m["authorship"] not in ("tool", "injected") for call in m["tool_calls"]]
     if laid.harness == "opencode":
         # To count calls their rows are not opened: a damaged one counts too.

@@ -76,7 +76,10 @@ def test_what_is_no_file_is_never_opened_and_hides_no_other_session(name, what, 
         expected = (2,) if not listed else (0, 3) if tool == "tr-resume" else (3,) if damaged else (0, 1)
         assert ran.status in expected, ran
         assert str(laid.path) in ran.err or not damaged or tool in ("tr-resume", "tr-profile")
-        assert run(tool, laid.witness, env=env).status in (0, 1)
+        ran = run(tool, laid.witness, env=env)
+        # A folder whose session cannot be told may hide any: that is said with status 3.
+        hidden = ran.status == 3 and str(laid.path.parent) in ran.err
+        assert ran.status in ((0, 1, 2) if tool == "tr-todo" else (0, 1)) or hidden, ran
 
 
 def _loops(laid):
@@ -143,7 +146,9 @@ def test_a_session_that_is_gone_when_its_turn_comes_is_passed_over_without_a_wor
 
     assert (ran.status, ran.notices) in ((0, []), (1, []))
     if words[0] == "tr-list":
-        assert [row["session_id"] for row in ran.records] == [laid.witness]
+        rows = [row["session_id"] for row in ran.records]
+        assert laid.witness in rows
+        assert laid.target not in rows
 
 
 @pytest.mark.parametrize("tool", READERS)
@@ -192,9 +197,13 @@ def test_what_becomes_of_a_file_while_it_is_read_costs_no_more_than_its_rest(nam
     messages = iter(store.messages(session))
     found = [next(messages)]
     MEANWHILE[what](laid.path)
-    with contextlib.suppress(Unreadable):
+    said = str(laid.path)
+    try:
         found += messages
+    except Unreadable as error:
+        said = str(error)
 
+    assert str(laid.path) in said
     assert told(found) == before[: len(found)]
     assert store.row(session)["session_id"] == laid.target
 
@@ -262,7 +271,8 @@ def test_what_may_not_be_read_is_said_never_taken_for_empty_and_read_when_it_may
                     *(("tr-index", "tr-search", "tr-profile") if what == "the file" else ()),
                 )
                 assert ran.status in (2, 3) or words[0] in known, ran
-                assert "Permission denied" in ran.err or "unable to open database" in ran.err or ran.status == 0
+                reasons = ("Permission denied", "unable to open database", "has no todo tool")
+                assert ran.status == 0 or any(reason in ran.err for reason in reasons), ran
                 assert b"removed" not in ran.out
     finally:
         shut.chmod(mode)

@@ -110,7 +110,11 @@ def test_every_command_takes_what_stands_between_records(name, fault, tmp_path):
     agree(run_all(laid, tmp_path), laid)
 
 
-@pytest.mark.parametrize(("name", "fault"), [(name, f) for i, f in enumerate(EMPTY) for name in LINES[i % 2 :: 2]])
+# Gemini CLI names a file after the beginning of an id; the whole id stands in its first line only.
+NAMED = [name for name in LINES if name != "gemini"]
+
+
+@pytest.mark.parametrize(("name", "fault"), [(name, f) for i, f in enumerate(EMPTY) for name in NAMED[i % 2 :: 2]])
 def test_a_file_without_a_record_is_a_session_without_messages(name, fault, tmp_path):
     laid = LAYOUTS[name](tmp_path / "store")
     _write(laid, EMPTY[fault])

@@ -53,7 +53,8 @@ def main(
 ) -> int | None:
     """List sessions, the most recently updated first; with SESSION, just those."""
     known = Sessions(run.stores(harnesses), run.notices, run.looked)
-    found = _rows(run, known, sessions, Window(since, until, directory, hours))
+    window = Window(since, until, directory, hours)
+    found = _rows(run, known, sessions, window)
     if parent is not None:
         store, session = known.matching(parent)
         below = {child.session_id for child in store.children(session.session_id)}
@@ -64,8 +65,11 @@ def main(
     if envelope:
         write([_enveloped(list(found), limit, max_bytes, run)])
     else:
-        write(_fitting(lines(islice(found, limit or None)), max_bytes))
-        if held_back := sum(1 for _ in found):
+        count = write(_fitting(lines(islice(found, limit or None)), max_bytes))
+        everything = not (sessions or roots or parent is not None or window != Window())
+        # How many there are is known without their rows, unless something selects among them.
+        held_back = len(known.all()) - count if everything else sum(1 for _ in found)
+        if held_back and limit:
             run.notices.say(f"TRUNCATED: {held_back} more sessions are held back by --limit {limit}")
     return None
 

@@ -13,8 +13,9 @@ from typing import IO, Any
 
 from ..notices import Notices, Unreadable
 from ..record import Record
+from ..regular import BUFFER, open_regular
 from ._claude_files import is_record
-from ._jsonl import BUFFER, Lines, open_regular
+from ._jsonl import Lines
 from .base import State
 
 # Inside a text the quotes are escaped, so this is always a key.

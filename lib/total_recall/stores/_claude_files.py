@@ -16,8 +16,9 @@ from typing import Any
 
 from ..notices import Notices, Unreadable
 from ..record import Record
+from ..regular import open_regular
 from ..times import rfc3339
-from ._jsonl import Lines, open_regular, parse
+from ._jsonl import Lines, parse
 from .base import Reference, newest_first
 
 SUFFIX = ".jsonl"

@@ -16,9 +16,10 @@ import orjson
 
 from ..notices import Unreadable
 from ..record import Record
+from ..regular import open_regular
 from ._claude_copies import uuids
 from ._claude_files import SUFFIX, head
-from ._jsonl import open_regular, parse
+from ._jsonl import parse
 from .base import Memory, stamp
 
 _TITLE_BYTES = 65536

@@ -20,8 +20,9 @@ import orjson
 
 from ..notices import Notices, Unreadable
 from ..record import Record, encoded
+from ..regular import open_regular
 from ._codex_items import about_thread, mapping
-from ._jsonl import open_regular, open_session, parse
+from ._jsonl import open_session, parse
 from .base import Memory, Reference
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

@@ -224,7 +224,8 @@ class CopilotReader(Reader):
         text = string(held.get("content")) or "\n".join(map(_block, sequence(held.get("contents"))))
         error = mapping(data.get("error"))
         text = text or string(error.get("message")) or string(held.get("detailedContent")) or ""
-        if data.get("isUserRequested") is True or (id and id in self.asked):
+        if data.get("isUserRequested") is True or (id and id in self.asked) or "asked" in self.state.get("ref", {}):
+            self.ref["asked"] = True
             return [self.injected(text, kind="command", **self._marks)]
         todos = self.todos.pop(id, None) if id else None
         return [self.result(id, text, failed, tool_result={"todos": todos} if todos else None, **self._marks)]

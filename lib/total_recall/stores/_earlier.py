@@ -6,7 +6,7 @@ import re
 from typing import IO
 
 from ..notices import Unreadable
-from ._jsonl import BUFFER, open_regular
+from ..regular import BUFFER, open_regular
 
 _ID_BYTES = 128
 

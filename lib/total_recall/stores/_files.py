@@ -64,7 +64,8 @@ def regular_files(folder: str, notices: Notices) -> Iterator[File]:
                 continue  # gone meanwhile, or a link that leads nowhere
             if stat.S_ISDIR(known.st_mode):
                 if depth < _DEEPEST:
-                    waiting.append((entry.path, depth + 1))
+                    # A link comes after all folders: a file is known by its own path where there is one.
+                    waiting.insert(0 if entry.is_symlink() else len(waiting), (entry.path, depth + 1))
             elif stat.S_ISREG(known.st_mode) and (known.st_dev, known.st_ino) not in met:
                 met.add((known.st_dev, known.st_ino))
                 yield File(entry.path, known.st_size, max(known.st_mtime, 0.0), known.st_ino)

@@ -279,7 +279,7 @@ def _shown(call: Record) -> str:
     return shown if isinstance(shown, str) else ""
 
 
-def _structured(harness: str, call: Record, text: str) -> Any:
+def _structured(harness: str, call: Record, result: str) -> Any:
     """The structured result of a todo or question tool: the answers by the questions' texts, which stand by number."""
     kind = kind_of(harness, string(call.get("name")) or "")
     if kind == "todo":
@@ -288,8 +288,8 @@ def _structured(harness: str, call: Record, text: str) -> Any:
         return None
     questions = [mapping(each).get("question") for each in sequence(mapping(call.get("args")).get("questions"))]
     try:
-        answers = mapping(mapping(orjson.loads(text)).get("answers"))
+        answers = mapping(mapping(orjson.loads(result)).get("answers"))
     except ValueError:
         return None
-    by_text = {question: answers[str(place)] for place, question in enumerate(questions) if str(place) in answers}
-    return {"answers": {question: answer for question, answer in by_text.items() if isinstance(question, str)}}
+    said = {text: answers[str(n)] for n, text in enumerate(questions) if isinstance(text, str) and str(n) in answers}
+    return {"answers": said}

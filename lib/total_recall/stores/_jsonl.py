@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import stat
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -13,26 +11,9 @@ import orjson
 
 from ..notices import Notices, Unreadable
 from ..record import encoded, scrubbed
+from ..regular import BUFFER, open_regular
 
-BUFFER = 1 << 20  # with the default buffer a third of the time goes into refilling it
 _RECOVERY_TRIES = 1000
-
-
-def open_regular(path: str) -> IO[bytes]:
-    """Open a regular file for reading; FIFOs, sockets and devices are refused without touching them.
-
-    Raises Unreadable, and FileNotFoundError when the file is gone.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise Unreadable(path, error) from error
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise Unreadable(path, "not a regular file")
-    return open(handle, "rb", buffering=BUFFER)
 
 
 def open_session(path: str) -> IO[bytes]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..notices import Notices, Unreadable
 from ..record import Record
-from ._jsonl import open_regular
+from ..regular import open_regular
 from ._opencode_rows import (
     END,
     WIDTHS,

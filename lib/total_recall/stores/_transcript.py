@@ -15,8 +15,9 @@ import orjson
 
 from ..notices import Notices, Unreadable
 from ..record import Record, encoded, message, tool_call
+from ..regular import open_regular
 from ..times import rfc3339
-from ._jsonl import Lines, open_regular, parse
+from ._jsonl import Lines, parse
 from .base import Entry, Reference, State, Store
 from .tools import is_own, result_class
 

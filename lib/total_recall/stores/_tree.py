@@ -29,9 +29,9 @@ def abandoned(nodes: Iterable[Node]) -> list[list[int]]:
         if node.id in places:
             continue
         place = len(above)
-        places[node.id] = place
         # Without a parent a record is a root of its own: what was begun before it is left behind.
         above.append(-1 if node.parent is None else places.get(node.parent, place - 1))
+        places[node.id] = place
         messages.append(node.messages)
     live = set()
     place = len(above) - 1

@@ -17,8 +17,9 @@ import orjson
 
 from ..notices import Notices, Unreadable
 from ..record import Record, attachment, base64_size, message, tool_call
+from ..regular import open_regular
 from . import tools
-from ._jsonl import Lines, objects, open_regular, parse
+from ._jsonl import Lines, objects, parse
 from ._vibe_text import (
     FRAME,
     HARNESS,

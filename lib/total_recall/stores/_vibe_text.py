@@ -9,7 +9,8 @@ import orjson
 
 from ..notices import Unreadable
 from ..record import attachment, base64_size
-from ._jsonl import open_regular, parse
+from ..regular import open_regular
+from ._jsonl import parse
 
 HARNESS = "vibe"
 

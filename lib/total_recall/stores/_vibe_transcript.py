@@ -15,7 +15,8 @@ import orjson
 
 from ..notices import Notices, Unreadable
 from ..record import Record
-from ._jsonl import Lines, objects, open_regular, parse
+from ..regular import open_regular
+from ._jsonl import Lines, objects, parse
 from ._vibe_text import document, fields
 from .base import stamp
 

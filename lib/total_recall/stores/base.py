@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..notices import Notices, Unreadable
 from ..record import Record, one_line, packed, session_row, unpacked
+from ..regular import open_regular
 from ..times import from_epoch
-from ._jsonl import open_regular
 
 State = dict[str, Any]
 Kept = tuple[str, Any]  # (signature, value)
@@ -498,7 +498,7 @@ def stamp(path: str) -> tuple[int, int, int]:
 def _ends(path: str, end: int) -> list[int] | None:
     """Checksums of the first and the last bytes before `end`, and `end` itself."""
     try:
-        with open_regular(path) as file:
+        with open_regular(path, _END_BYTES) as file:
             head = file.read(min(end, _END_BYTES))
             file.seek(max(0, end - _END_BYTES))
             tail = file.read(min(end, _END_BYTES))

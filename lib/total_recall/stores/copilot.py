@@ -19,10 +19,11 @@ from typing import Any
 
 from ..notices import Notices, Unreadable
 from ..record import Record, one_line
+from ..regular import open_regular
 from ..times import rfc3339
 from ._copilot_events import CopilotReader
 from ._files import File, Heads, home, regular_files
-from ._jsonl import Lines, open_regular
+from ._jsonl import Lines
 from ._transcript import Transcripts, loaded, mapping, string
 from .base import Entry, Memory, Place, Reference, State, newest_first, stamp, stands
 
@@ -48,13 +49,14 @@ class Copilot(Transcripts):
 
     @classmethod
     def locate(cls, environ: Mapping[str, str]) -> Place | None:
-        """`TOTAL_RECALL_COPILOT_ROOT` names the folder `session-state`, `COPILOT_HOME` the one around it."""
+        """`TOTAL_RECALL_COPILOT_ROOT` names the folder `session-state` or the one around it, as `COPILOT_HOME` does."""
         variable = "TOTAL_RECALL_COPILOT_ROOT"
         named = environ.get(variable, "").strip()
         base = environ.get("COPILOT_HOME", "").strip() or home(environ, ".copilot")
         if not named and not base:
             return None
-        root = os.path.abspath(named or os.path.join(base, "session-state"))
+        inside = os.path.join(named or base, "session-state")
+        root = os.path.abspath(named if named and not os.path.isdir(inside) else inside)
         return Place(root, variable, bool(named), os.path.join(os.path.dirname(root), ".tantivy"))
 
     def exists(self) -> bool:
@@ -80,14 +82,18 @@ class Copilot(Transcripts):
     def _logs(self) -> Iterator[File]:
         try:
             with os.scandir(self.root) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+                entries = sorted(listing, key=lambda entry: (entry.is_symlink(), entry.name))
         except FileNotFoundError:
             entries = []
         except OSError as error:
             raise Unreadable(self.root, error) from error
+        met = {0}  # a link that leads nowhere
         for entry in entries:
-            path = entry.path if entry.name.endswith(".jsonl") else os.path.join(entry.path, _LOG)
-            if not entry.name.startswith(".") and (file := _file(path)):
+            inode = stamp(entry.path)[2] if entry.is_symlink() else entry.inode()
+            if entry.name.startswith(".") or inode in met:
+                continue  # a link to a session is no other session
+            met.add(inode)
+            if file := _file(entry.path if entry.name.endswith(".jsonl") else os.path.join(entry.path, _LOG)):
                 yield file
         yield from (file for file in regular_files(self._old, self.notices) if file.path.endswith(".json"))
 

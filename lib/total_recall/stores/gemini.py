@@ -19,9 +19,10 @@ from typing import Any
 
 from ..notices import Notices, Unreadable
 from ..record import Record
+from ..regular import open_regular
 from ._files import File, Heads, home, regular_files
 from ._gemini_records import GeminiReader
-from ._jsonl import Lines, open_regular
+from ._jsonl import Lines
 from ._transcript import Transcripts, loaded, mapping, sequence, string
 from ._tree import ranges
 from .base import Memory, Place, Reference, newest_first, stamp
@@ -30,6 +31,7 @@ _HEAD_LINES = 20
 _HEAD_BYTES = 4096
 _SMALL_BYTES = 1 << 20
 _ID = re.compile(rb'"sessionId":\s?"([^"\\]{1,200})"')
+_AGENT = re.compile(rb'"kind":\s?"subagent"')
 
 
 class Gemini(Transcripts):
@@ -172,9 +174,9 @@ def _head(path: str) -> Record:
             for held in (record or {}, mapping((record or {}).get("$set"))):
                 if id := string(held.get("sessionId")):
                     return {"id": id, "agent": held.get("kind") == "subagent", "whole": True}
+        return _in_text(_small(path, _HEAD_BYTES))
     except (OSError, Unreadable):
-        pass
-    return {}
+        return {}
 
 
 def _lines(path: str) -> Iterable[tuple[int, bytes, Record | None]]:
@@ -183,19 +185,25 @@ def _lines(path: str) -> Iterable[tuple[int, bytes, Record | None]]:
 
 def _document_head(path: str) -> Record:
     """Gemini CLI writes the id first, so that most documents need not be read as a whole."""
+    if head := _in_text(_small(path, _HEAD_BYTES)):
+        return head
     with open_regular(path) as file:
-        text = file.read(_HEAD_BYTES)
-        found = _ID.search(text)
-        if found:
-            return {"id": found[1].decode("utf-8", "replace"), "agent": b'"kind": "subagent"' in text, "whole": True}
-        value = mapping(loaded(text + file.read()))
-        return {"id": string(value.get("sessionId")), "agent": value.get("kind") == "subagent"}
+        value = mapping(loaded(file.read()))
+    return {"id": string(value.get("sessionId")), "agent": value.get("kind") == "subagent"}
 
 
-def _small(path: str) -> bytes:
+def _in_text(text: bytes) -> Record:
+    """What the beginning of a file says, be it whole or torn; the texts of messages have their quotes escaped."""
+    found = _ID.search(text)
+    if found is None:
+        return {}
+    return {"id": found[1].decode("utf-8", "replace"), "agent": bool(_AGENT.search(text)), "whole": True}
+
+
+def _small(path: str, size: int = _SMALL_BYTES) -> bytes:
     try:
         with open_regular(path) as file:
-            return file.read(_SMALL_BYTES)
+            return file.read(size)
     except (OSError, Unreadable):
         return b""
 

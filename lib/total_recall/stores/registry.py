@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from typing import NamedTuple
 
 from ..notices import Notices
 from .base import Memory, Place, Store
 
-# harness -> module and class of its adapter
+
+class Adapter(NamedTuple):
+    """Where an adapter's class is, and what hints that its harness was ever used here.
+
+    `home` is the harness's folder below the person's, `variables` what moves it besides TOTAL_RECALL_<NAME>_ROOT.
+    """
+
+    module: str
+    name: str
+    home: str
+    variables: tuple[str, ...]
+
+
 ADAPTERS = {
-    "opencode": ("opencode", "OpenCode"),
-    "vibe": ("vibe", "Vibe"),
-    "claude": ("claude", "Claude"),
-    "codex": ("codex", "Codex"),
-    "gemini": ("gemini", "Gemini"),
-    "qwen": ("qwen", "Qwen"),
-    "pi": ("pi", "Pi"),
-    "copilot": ("copilot", "Copilot"),
+    "opencode": Adapter("opencode", "OpenCode", ".local/share/opencode", ("OPENCODE_DB", "XDG_DATA_HOME")),
+    "vibe": Adapter("vibe", "Vibe", ".vibe", ("VIBE_HOME",)),
+    "claude": Adapter("claude", "Claude", ".claude", ("CLAUDE_CONFIG_DIR",)),
+    "codex": Adapter("codex", "Codex", ".codex", ("CODEX_HOME",)),
+    "gemini": Adapter("gemini", "Gemini", ".gemini", ("GEMINI_CLI_HOME",)),
+    "qwen": Adapter("qwen", "Qwen", ".qwen", ("QWEN_RUNTIME_DIR", "QWEN_HOME")),
+    "pi": Adapter("pi", "Pi", ".pi", ("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR")),
+    "copilot": Adapter("copilot", "Copilot", ".copilot", ("COPILOT_HOME",)),
 }
 HARNESSES = tuple(ADAPTERS)
 
@@ -28,8 +42,17 @@ class Refused(Exception):
 
 def adapter(harness: str) -> type[Store]:
     """The adapter class of a harness; its module is imported only now."""
-    module, name = ADAPTERS[harness]
-    return getattr(import_module(f".{module}", __package__), name)
+    row = ADAPTERS[harness]
+    return getattr(import_module(f".{row.module}", __package__), row.name)
+
+
+def is_hinted(harness: str, environ: Mapping[str, str]) -> bool:
+    """Whether there may be a store: without a hint its adapter need not even be imported."""
+    row = ADAPTERS[harness]
+    if any(environ.get(name, "").strip() for name in (f"TOTAL_RECALL_{harness.upper()}_ROOT", *row.variables)):
+        return True
+    home = environ.get("HOME", "")
+    return bool(home) and os.path.exists(os.path.join(home, row.home))
 
 
 def sandboxed(environ: Mapping[str, str]) -> bool:
@@ -64,8 +87,10 @@ def open_stores(
     stores = []
     refused = []
     named = False  # whether any store is named by its override, be it there or not
-    for name, place in places(names or HARNESSES, environ).items():
-        if sandboxed(environ) and not place.overridden:
+    sandbox = sandboxed(environ)
+    looked = names or [name for name in HARNESSES if sandbox or is_hinted(name, environ)]
+    for name, place in places(looked, environ).items():
+        if sandbox and not place.overridden:
             refused.append(place.variable)
             continue
         named |= place.overridden
