@@ -81,7 +81,7 @@ class Database:
                 answer = (
                     self._with_wal(ask, before) if before.wal else ask(self._open(self._file, "immutable=1", *before))
                 )
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for names in a damaged schema
                 self.rest()
                 if self._stamp() == before:
                     raise Unreadable(self.path, str(error) or type(error).__name__) from error
