@@ -153,10 +153,13 @@ class Index(Reader):
         return stale
 
     def _signature(self, store: Store, session: Reference) -> int:
-        """What changes when the session does, as a number other than 0."""
+        """What changes when the session does, as a number other than 0; -1 where that cannot be told."""
         name = session.session_id
         if name not in self._signatures:
-            self._signatures[name] = number_of(repr(store.signature(session))) or 1
+            try:
+                self._signatures[name] = number_of(repr(store.signature(session))) or 1
+            except (Unreadable, FileNotFoundError):
+                return -1
         return self._signatures[name]
 
     # -- writing -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Any
 
 import orjson
 import tantivy
@@ -47,7 +48,7 @@ class Indexed:
         self._writer = writer
         self._schema = schema
         self._whole = kept is None
-        self._signature = store.signature(session)
+        self._signature: tuple[Any, ...] = ()
         marks = store.remember.get("bookmarks", store.memory_key(session)) if kept else None
         self._tally = Tally(kept["facts"] if kept else None, marks[1] if marks else [])
 
@@ -61,6 +62,7 @@ class Indexed:
         """Add the documents of what is not indexed yet; what kept it from being read to the end."""
         tally = self._tally
         try:
+            self._signature = self.store.signature(self.session)
             for entry in self.store.entries(self.session, tally.state, whole=True):
                 self._begin()
                 tally.add(entry)

@@ -342,6 +342,18 @@ class Store:
 
         With `now`, in seconds since 1970, a session that ends later than that is marked `clock: "ahead"`.
         """
+        try:
+            row = self._remembered_row(session)
+        except (Unreadable, FileNotFoundError) as error:
+            known = {"file_size": session.size, "read_error": _reason(error)}
+            row = session_row(self.harness, session.session_id, session.path, **known)
+        if now != self._now[0]:
+            self._now = now, from_epoch(now) or "9"
+        if (row["end_time"] or "") > self._now[1]:
+            row = session_row(**{**row, "clock": "ahead"})
+        return self.derived(row) if self.derived else row
+
+    def _remembered_row(self, session: Reference) -> Record:
         children = [child.session_id for child in self.children(session.session_id)]
         signature = (
             *self.seen(session),
@@ -351,14 +363,10 @@ class Store:
             self.parent(session),
             *self.surroundings(session),
         )
-        row = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
+        row: Record = self.remember("row", session.session_id, signature, lambda _: self._row(session, children))
         if "read_error" in row:
             self.remember.forget("row", session.session_id)  # a permission is given without another time or size
-        if now != self._now[0]:
-            self._now = now, from_epoch(now) or "9"
-        if (row["end_time"] or "") > self._now[1]:
-            row = session_row(**{**row, "clock": "ahead"})
-        return self.derived(row) if self.derived else row
+        return row
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
         """What of a listing's reference changes when the session does, without another look at the store."""
@@ -376,10 +384,8 @@ class Store:
             known.update(self.describe(session, facts))
             if not known.get("title") and facts["first_prompt"]:
                 known["title"] = one_line(facts["first_prompt"])
-        except Unreadable as error:
-            known["read_error"] = error.reason
-        except FileNotFoundError:
-            known["read_error"] = GONE
+        except (Unreadable, FileNotFoundError) as error:
+            known["read_error"] = _reason(error)
         if known.get("title"):
             known["title"] = one_line(known["title"], 1000)
         held_back = []
@@ -473,6 +479,10 @@ class Tally:
             "group": self._group,
             "state": self.state,
         }
+
+
+def _reason(error: Unreadable | FileNotFoundError) -> str:
+    return error.reason if isinstance(error, Unreadable) else GONE
 
 
 def stands(path: str) -> bool:
