@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 
-import orjson
 import tantivy
 
 from . import analysis
@@ -14,8 +12,7 @@ from .indexed import number_of
 from .notices import Unreadable
 from .passages import passages
 from .ranking import KINDS, STORED
-from .record import Record, one_line
-from .stores._jsonl import scrubbed
+from .record import Record, one_line, packed, scrubbed
 from .stores.base import GONE, Reference, Store, Tally
 from .times import epoch
 
@@ -170,21 +167,6 @@ def delete(writer: tantivy.IndexWriter, schema: tantivy.Schema, session_id: str,
     # By a query: deletion by term takes no unsigned number, and says nothing.
     query = tantivy.Query.term_query(schema, "session" if whole else "about", number_of(session_id))
     writer.delete_documents_by_query(query)
-
-
-def packed(value: Record) -> bytes:
-    """A value as JSON; a name that is no UTF-8 stays what it is."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return json.dumps(value).encode()
-
-
-def unpacked(text: bytes) -> Record:
-    try:
-        return orjson.loads(text)
-    except ValueError:
-        return json.loads(text)
 
 
 def row_of(harness: str, session_id: str, documents: int, added: int, seconds: float, status: str) -> Record:

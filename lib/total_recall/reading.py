@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import tantivy
 
 from . import analysis
-from .indexing import unpacked
-from .record import Record
+from .record import Record, unpacked
 
 _MANY = 1_000_000
 
