@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import zlib
 from typing import Any
 
 from .notices import Notices
@@ -15,7 +16,8 @@ from .record import packed, unpacked
 from .stores.base import Kept, Memory
 
 _STAMP = 0x7472_4341  # application_id: ours
-_VERSION = 1
+_VERSION = 2
+_SUM_BYTES = 4
 _WAITING = 256  # how many facts one transaction takes
 
 
@@ -49,6 +51,7 @@ class Catalogue(Memory):
         # Made by us first, so that it and its -wal are private whatever the umask.
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
         database = sqlite3.connect(self._path, timeout=5, isolation_level=None)
+        database.text_factory = _decoded
         stamp = database.execute("PRAGMA application_id").fetchone()[0]
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if stamp == _STAMP and version == _VERSION:
@@ -92,17 +95,18 @@ class Catalogue(Memory):
                 self._give_up(error)
         if found is None:
             return None
-        try:
-            return found[0], unpacked(found[1])
-        except ValueError:
+        was, value = found
+        if not isinstance(value, bytes) or value[:_SUM_BYTES] != _sum(kind, key, was, value[_SUM_BYTES:]):
             return None
+        return was, unpacked(value[_SUM_BYTES:])
 
     def put(self, kind: str, key: str, signature: str, value: Any) -> None:
         """Keep a value; written a few hundred at a time, and at the end."""
         if self._database is None:
             super().put(kind, key, signature, value)
             return
-        self._unwritten[kind, _text(key)] = signature, packed(value)
+        key, data = _text(key), packed(value)
+        self._unwritten[kind, key] = signature, _sum(kind, key, signature, data) + data
         if len(self._unwritten) >= _WAITING:
             self.flush()
 
@@ -162,6 +166,15 @@ class Catalogue(Memory):
             database.close()
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
             self._discard()
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _sum(kind: str, key: str, signature: str, data: bytes) -> bytes:
+    """A checksum that stands before each value: SQLite has none, and nothing must believe what damage left."""
+    return zlib.crc32(data, zlib.crc32(f"{kind} {key} {signature}".encode())).to_bytes(_SUM_BYTES, "big")
 
 
 def _text(key: str) -> str:
