@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 
 import orjson
@@ -254,7 +254,7 @@ class Index(Reader):
     def _publish(self) -> None:
         """Tell listings which sessions are here, where that is not told yet."""
         if not is_published(self.folder):
-            with _private():
+            with _private(), suppress(OSError):  # only a flag of their rows hangs on it
                 publish(self.folder, self.sessions())
 
     def _gone(self, alive: Iterable[str] | None) -> list[str]:
