@@ -16,7 +16,7 @@ import orjson
 from . import report
 from .calls import call_summary
 from .record import Record, encoded
-from .terminal import clean, fitted, flat, width_of
+from .terminal import clean, fitted, flat, tail
 
 _NARROW = 110  # columns from which whole ids fit beside the rest
 _OUTPUT_LINES = 20
@@ -169,7 +169,7 @@ def _session(record: Record, page: Page) -> Iterator[str]:
         ("SESSION", 0, session),
     ]
     if wide:
-        columns.insert(4, ("DIRECTORY", home, directory if page.markdown else _tail(directory, home)))
+        columns.insert(4, ("DIRECTORY", home, directory if page.markdown else tail(directory, home)))
     return _table("session", columns, page)
 
 
@@ -196,13 +196,6 @@ def _row(cells: Iterable[tuple[str, int]]) -> str:
 
 def _moment(ts: str | None) -> str:
     return ts[:16].replace("T", " ") if ts else "-"
-
-
-def _tail(text: str, width: int) -> str:
-    """The end of a path: its last folders say most."""
-    while width_of(text) > width:
-        text = "…" + text[2:]
-    return text
 
 
 # -- messages --------------------------------------------------------------------------------------------------

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# CSI sequences; OSC, DCS and other strings that are ended; else an escape with the character after it.
+# CSI sequences; OSC, DCS and other strings that are ended; else an escape with the character after it. No string has
+# the beginning of another in it, so that many beginnings without an end take no quadratic time.
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]?"
 )
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c]")
@@ -38,7 +39,21 @@ def _column_count(character: str) -> int:
 def fitted(text: str, width: int) -> str:
     """`text` in exactly `width` columns, cut with an ellipsis or filled with blanks."""
     if width_of(text) > width:
-        while text and width_of(text) > width - 1:
-            text = text[:-1]
-        text += "…"
+        text = _beginning(text, width - 1) + "…"
     return text + " " * (width - width_of(text))
+
+
+def tail(text: str, width: int) -> str:
+    """The end of a text in at most `width` columns, after an ellipsis if that is not all of it."""
+    if width_of(text) <= width:
+        return text
+    return "…" + _beginning(text[::-1], width - 1)[::-1]
+
+
+def _beginning(text: str, width: int) -> str:
+    """As many characters as fit into so many columns."""
+    for place, character in enumerate(text):
+        width -= _column_count(character)
+        if width < 0:
+            return text[:place]
+    return text
