@@ -24,7 +24,6 @@ HOSTILE = (
     "\u202egnp.exe\u2066\u2069\u200f\x07\0\x7f\t|`'\"$(id)\\ \u2028\u2029\x85\x0b\x0c"
     "\n=== forged (ses_x)\n--- HE SAID:\n# forged\n| a | b |\n```\nHEADER: x\ntr-list: forged\n"
 )
-_ENDS = ("Z", "-")
 
 
 def _hostile(value, key=""):
@@ -85,13 +84,7 @@ def test_a_long_run_of_beginnings_is_cleaned_in_no_time(text):
 
 def test_what_is_fed_to_tr_fmt_may_be_anything():
     values = (None, True, 7, -1.5, "x", [], {}, [None], {"a": 1}, HOSTILE)
-    env = (
-        environment(
-            Path("/nonexistent"),
-        )
-        if False
-        else {"PATH": os.environ["PATH"]}
-    )
+    env = {"PATH": os.environ["PATH"]}
     keys = (
         *(
             "harness",
@@ -174,7 +167,7 @@ def test_what_is_fed_as_a_reference_may_be_anything(tmp_path):
 # -- streams, signals, environments ----------------------------------------------------------------------------
 
 LINES = [
-    *("tr-stores", "tr-list", "tr-extract", "tr-user", "tr-raw", "tr-profile", "tr-todo", "tr-resume", "tr-index"),
+    *("tr-stores", "tr-list", "tr-extract", "tr-user", "tr-raw", "tr-profile", "tr-todo b8fc", "tr-resume", "tr-index"),
     *("tr-said --words the --hours 0", "tr-search the", "tr-search --match literal the"),
     *("tr-extract --envelope", "tr-search --report the", "tr-list --envelope"),
 ]
