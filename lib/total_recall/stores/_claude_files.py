@@ -52,7 +52,7 @@ def transcripts(root: str, since: float, notices: Notices, harness: str) -> list
         owner = (parent or os.path.dirname(entry.path)) if stem.startswith("agent-") else None
         found.setdefault((owner, stem), []).append(session)
     sessions = (_one(copies) for copies in found.values())
-    return newest_first(session for session in sessions if session.updated >= since)
+    return newest_first(sessions, since)
 
 
 def _one(copies: list[Reference]) -> Reference:

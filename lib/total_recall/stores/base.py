@@ -10,6 +10,7 @@ import bisect
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from ..notices import Notices, Unreadable
@@ -517,6 +518,23 @@ def _ends(path: str, end: int) -> list[int] | None:
     return [end, zlib.crc32(head), zlib.crc32(tail)] if len(tail) == min(end, _END_BYTES) else None
 
 
-def newest_first(sessions: Iterable[Reference]) -> list[Reference]:
-    """Sorted by update time, latest first; ties by id, so that the order never depends on the directory's."""
-    return sorted(sessions, key=lambda session: (-session.updated, session.session_id))
+def newest_first(sessions: Iterable[Reference], since: float = 0.0) -> list[Reference]:
+    """A store's sessions updated at or after `since`, latest first; ties by id, and not in the directory's order.
+
+    Where several have one id (of sub-agents they are short, and folders are copied by hand), only the first by its path
+    keeps it; to the others' a number is added that stays the same. So `sessions` are all that there are.
+    """
+    found: dict[str, list[Reference]] = {}
+    for session in sessions:
+        found.setdefault(session.session_id, []).append(session)
+    named = chain.from_iterable(alike if len(alike) == 1 else _told_apart(alike) for alike in found.values())
+    recent = (session for session in named if session.updated >= since)
+    return sorted(recent, key=lambda session: (-session.updated, session.session_id))
+
+
+def _told_apart(alike: list[Reference]) -> Iterator[Reference]:
+    first, *others = sorted(alike, key=lambda session: session.path)
+    yield first
+    for session in others:
+        number = zlib.crc32(session.path.encode("utf-8", "surrogateescape"))
+        yield session._replace(session_id=f"{session.session_id}@{number:08x}")

@@ -73,7 +73,7 @@ class Codex(Store):
         """All threads, newest first. A file's first line, which has the id, is read when the file is new, then kept."""
         found = rollouts(self.root, self._archive, self.notices)
         self._head = self._heads.of(found)
-        return newest_first(session for session in threads(self.harness, found, self._head) if session.updated >= since)
+        return newest_first(threads(self.harness, found, self._head), since)
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, whole=whole))

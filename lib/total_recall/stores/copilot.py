@@ -69,7 +69,7 @@ class Copilot(Transcripts):
         for file in self._listed:
             groups.setdefault(_id(file.path), []).append(file)
         sessions = (self._reference(id, files) for id, files in groups.items())
-        return newest_first(session for session in sessions if session.updated >= since)
+        return newest_first(sessions, since)
 
     def _reference(self, id: str, files: list[File]) -> Reference:
         # The program that made the newer form of a session took the older one over.

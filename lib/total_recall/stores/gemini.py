@@ -65,7 +65,7 @@ class Gemini(Transcripts):
             head, parent = heads[file.path], _parent(file.path)
             groups.setdefault((parent, head.get("id") or file.stem, head.get("agent", False)), []).append(file)
         sessions = (self._reference(parent, id, files) for (parent, id, _), files in groups.items())
-        return newest_first(session for session in sessions if session.updated >= since)
+        return newest_first(sessions, since)
 
     def _reference(self, parent: str | None, id: str, files: list[File]) -> Reference:
         files.sort(key=lambda file: (not file.path.endswith(".jsonl"), -file.size, file.path))

@@ -196,7 +196,7 @@ class Pi(Transcripts):
             if id:
                 groups.setdefault(id, []).append(file)
         sessions = (self._reference(id, files) for id, files in groups.items())
-        return newest_first(session for session in sessions if session.updated >= since)
+        return newest_first(sessions, since)
 
     def _reference(self, id: str, files: list[File]) -> Reference:
         files.sort(key=lambda file: (-file.size, file.path))

@@ -207,11 +207,7 @@ class Qwen(Transcripts):
         groups: dict[tuple[str | None, str], list[File]] = {}
         for file in found:
             groups.setdefault((_spawner(file.path), file.stem), []).append(file)
-        return newest_first(
-            session
-            for (parent, id), files in groups.items()
-            if (session := self._reference(parent, id, files)).updated >= since
-        )
+        return newest_first((self._reference(parent, id, files) for (parent, id), files in groups.items()), since)
 
     def _reference(self, parent: str | None, id: str, files: list[File]) -> Reference:
         files.sort(key=lambda file: (-file.size, file.path))

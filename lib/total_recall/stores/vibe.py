@@ -67,7 +67,7 @@ class Vibe(Store):
         except OSError as error:
             raise Unreadable(self.root, error) from error
         found = [*self._references(list(self._folders(names))), *self._unified()]
-        return newest_first(session for session in found if session.updated >= since)
+        return newest_first(found, since)
 
     def _folders(self, names: list[str]) -> Iterator[Found]:
         visited = {os.path.realpath(self.root)}
