@@ -3,7 +3,6 @@
 Whatever becomes of it, the same is printed as without it, and the next run has it whole again.
 """
 
-import os
 import random
 import shutil
 import signal

@@ -1,9 +1,15 @@
 """Which session is meant: ids of any characters, the same id in several places, prefixes, families."""
 
 import os
+import shutil
+import sqlite3
 import subprocess
+from contextlib import closing
 
+import orjson
 import pytest
+import zstandard
+from sample import FIXTURES, isolated
 
 from .layouts import LAYOUTS, renamed
 from .programs import agree, environment, run, run_all
@@ -132,3 +138,209 @@ def test_the_command_that_resumes_is_safe_in_a_shell(layout, tmp_path):
         assert (words, done.stderr) == (["cd", "--", known["directory"], *known["argv"]], b"")
         assert name in known["argv"]
     assert not (tmp_path / "hacked").exists()
+
+
+# -- several of one id, and one in several places --------------------------------------------------------------
+
+
+def _copied_project(laid):
+    folder = laid.path.parent.with_name("-home-moved")
+    folder.mkdir()
+    shutil.copy(laid.path, folder)
+
+
+def _archived(laid):
+    archive = laid.root.parent / "archived_sessions"
+    archive.mkdir()
+    shutil.copy(laid.path, archive)
+
+
+def _compressed(laid):
+    laid.path.with_suffix(".jsonl.zst").write_bytes(zstandard.compress(laid.path.read_bytes()))
+
+
+def _copied_folder(laid):
+    folder = laid.path.parent.with_name("session_20261130_230000_0123abcd")
+    shutil.copytree(laid.path.parent, folder)
+    with (folder / "messages.jsonl").open("ab") as file:
+        file.write(b'{"role":"user","content":"One more thing.","message_id":"m-more","injected":false}\n')
+
+
+TWICE = {
+    "two projects": ("claude", _copied_project),
+    "live and archived": ("codex", _archived),
+    "plain and compressed": ("codex", _compressed),
+    "a folder that was copied and continued": ("vibe", _copied_folder),
+}
+
+
+@pytest.mark.parametrize("where", TWICE)
+def test_a_session_in_two_places_is_one(where, tmp_path):
+    layout, copy = TWICE[where]
+    laid = LAYOUTS[layout](tmp_path / "store")
+    before = run("tr-list", env=environment(tmp_path / "before", laid)).records
+    copy(laid)
+
+    found = run_all(laid, tmp_path)
+
+    rows = found["tr-list"].records
+    assert len(rows) == len(before)
+    assert sum(row["user_count"] for row in rows) - sum(row["user_count"] for row in before) == (layout == "vibe")
+    assert len(found["tr-index"].records) == len(rows)
+    hits = [(hit["session_id"], hit["id"]) for hit in found["tr-search --match literal --limit 0 {word}"].records]
+    assert len(hits) == len(set(hits))
+
+
+def test_sub_agents_of_one_id_are_told_apart(tmp_path):
+    laid = LAYOUTS["claude agent"](tmp_path / "store")
+    other = laid.root / "-home-other" / "99999999-0000-4000-8000-000000000000" / "subagents"
+    other.mkdir(parents=True)
+    (other / laid.path.name).write_bytes(b"\n".join(laid.units()[:3]) + b"\n")
+
+    found = run_all(laid, tmp_path)
+
+    agree(found, laid)
+    agents = [row["session_id"] for row in found["tr-list"].records if row["session_id"].startswith(laid.target)]
+    assert len(set(agents)) == 2
+    env = environment(tmp_path, laid)
+    told = [run("tr-extract", "--full", agent, env=env).records for agent in agents]
+    assert [{message["session_id"] for message in messages} for messages in told] == [{agent} for agent in agents]
+    assert len(told[0]) != len(told[1])
+    windowed = run("tr-list", "--hours", "876000", env=env).records
+    assert [row["session_id"] for row in windowed] == [row["session_id"] for row in found["tr-list"].records]
+
+
+def test_one_id_in_two_harnesses_is_said_with_their_names_and_h_chooses(tmp_path):
+    stores = [LAYOUTS[name](tmp_path / name) for name in ("claude", "codex", "vibe", "opencode")]
+    for laid in stores:
+        renamed(laid, "twin")
+    env = environment(tmp_path, *stores)
+
+    ran = run("tr-extract", "twin", env=env)
+
+    assert ran.status == 0
+    assert "matches 4 sessions" in ran.err
+    assert all(f"({laid.harness})" in ran.err for laid in stores)
+    for laid in stores:
+        chosen = run("tr-extract", "-H", laid.harness, "twin", env=env)
+        assert (chosen.err, {message["harness"] for message in chosen.records}) == ("", {laid.harness})
+    referred = run("tr-extract", "-", env=env, stdin=run("tr-list", env=env).out)
+    assert {message["harness"] for message in referred.records if message["session_id"] == "twin"} == {
+        laid.harness for laid in stores
+    }
+
+
+def test_an_exact_id_wins_over_a_prefix_and_a_prefix_over_a_part(tmp_path):
+    laid = LAYOUTS["codex"](tmp_path / "store")
+    for number, name in enumerate(("ab", "abc", "xab")):
+        renamed(laid, name)
+        path = laid.path.with_name(f"rollout-{name}.jsonl")
+        path.write_bytes(laid.path.read_bytes())
+        os.utime(path, (1796073638 + number, 1796073638 + number))
+    laid.path.unlink()
+    env = environment(tmp_path, laid)
+
+    def meant(asked):
+        ran = run("tr-list", asked, env=env)
+        return [row["session_id"] for row in ran.records], ran.notices
+
+    assert meant("ab") == (["ab"], [])
+    assert meant("abc") == (["abc"], [])
+    assert meant("xa") == (["xab"], [])
+    found, said = meant("a")
+    assert found == ["abc"]
+    assert said[0].startswith("'a' matches 2 sessions, the most recent is taken: abc")
+    assert meant("a_")[0] == meant("%")[0] == meant("A")[0] == []
+
+
+FIXTURE_STORES = {
+    "claude": "claude/.claude/projects",
+    "codex": "codex/.codex/sessions",
+    "vibe": "vibe/mixed-3.0.3/logs/session",
+    "opencode": "opencode/main-1.18.33/opencode",
+}
+
+
+@pytest.mark.parametrize("harness", FIXTURE_STORES)
+def test_what_a_list_prints_every_program_accepts(harness, tmp_path):
+    root = shutil.copytree(FIXTURES / FIXTURE_STORES[harness], tmp_path / "store", symlinks=True)
+    env = isolated(tmp_path) | {f"TOTAL_RECALL_{harness.upper()}_ROOT": str(root)}
+    env["TOTAL_RECALL_SHADOW_ROOT"] = str(tmp_path / "shadow")
+    listed = run("tr-list", env=env)
+    ids = [row["session_id"] for row in listed.records]
+
+    assert len(ids) == len(set(ids)) > 10
+    for tool in ("tr-list", "tr-profile"):
+        again = run(tool, "-", env=env, stdin=listed.out)
+        assert [row["session_id"] for row in again.records] == ids
+        assert not any("matches" in notice for notice in again.notices)
+    for session in ids:
+        ran = run("tr-extract", "--full", session, env=env)
+        assert (ran.status, {message["session_id"] for message in ran.records} - {session}) == (0, set())
+        assert not any("matches" in notice for notice in ran.notices)
+
+
+# -- families --------------------------------------------------------------------------------------------------
+
+
+def _parents_in_a_circle(laid):
+    with closing(sqlite3.connect(laid.path)) as database:
+        other = "SELECT id FROM session s WHERE s.id <> session.id"
+        database.execute(f"UPDATE session SET parent_id = ({other})")
+        database.commit()
+
+
+def _goes_on_from_itself(laid):
+    head = orjson.loads(laid.units()[0])
+    head["payload"] |= {"history_base": {"thread_id": laid.target}, "forked_from_id": laid.target}
+    laid.spoil(0, orjson.dumps(head))
+
+
+def _go_on_from_each_other(laid):
+    for path in laid.path.parent.iterdir():
+        lines = path.read_bytes().split(b"\n")
+        head = orjson.loads(lines[0])
+        other = laid.target if laid.target not in path.name else laid.witness
+        head["payload"] |= {"history_base": {"thread_id": other}, "forked_from_id": other, "parent_thread_id": other}
+        head["payload"]["source"] = {"subagent": {"thread_spawn": {"parent_thread_id": other}}}
+        path.write_bytes(b"\n".join([orjson.dumps(head), *lines[1:]]))
+
+
+def _goes_on_from_one_that_is_gone(laid):
+    head = orjson.loads(laid.units()[0])
+    head["payload"] |= {"history_base": {"thread_id": "gone"}, "forked_from_id": "gone", "parent_thread_id": "gone"}
+    laid.spoil(0, orjson.dumps(head))
+
+
+def _is_its_own_agent(laid):
+    folder = laid.path.parent / laid.target / "subagents"
+    folder.mkdir(parents=True)
+    shutil.copy(laid.path, folder / f"agent-{laid.target}.jsonl")
+    lines = [orjson.loads(unit) for unit in laid.units()]
+    laid.put([orjson.dumps(line | {"parentUuid": line["uuid"]} if "uuid" in line else line) for line in lines])
+
+
+FAMILIES = {
+    "parents in a circle": ("opencode", _parents_in_a_circle),
+    "a thread that goes on from itself": ("codex", _goes_on_from_itself),
+    "threads that go on from each other": ("codex", _go_on_from_each_other),
+    "a thread that goes on from one that is gone": ("codex", _goes_on_from_one_that_is_gone),
+    "records that are their own parents": ("claude", _is_its_own_agent),
+}
+
+
+@pytest.mark.parametrize("what", FAMILIES)
+def test_lineage_that_leads_round_or_nowhere_comes_to_an_end(what, tmp_path):
+    layout, tangle = FAMILIES[what]
+    laid = LAYOUTS[layout](tmp_path / "store")
+    tangle(laid)
+
+    agree(run_all(laid, tmp_path), laid)
+
+    env = environment(tmp_path, laid)
+    for words in (
+        *(["tr-list", "--roots"], ["tr-list", "--parent", laid.target], ["tr-search", "the", "--roots"]),
+        ["tr-search", "the", "--exclude", laid.target],
+        ["tr-extract", "--full", "--branches", "--with-history", laid.target],
+    ):
+        assert run(*words, env=env | {"TR_CURRENT_SESSION": laid.witness}).status in (0, 1), words

@@ -1,5 +1,6 @@
 """Sessions that are being written: listed, searched and followed while a writer appends, rewrites, moves, deletes."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -36,7 +37,7 @@ def test_a_session_read_after_every_line_of_it_is_the_session_read_at_once(name,
     for number, line in enumerate(whole.splitlines(keepends=True)):
         steps += [steps[-1] + len(line)] if number % 3 else [steps[-1] + len(line) // 2, steps[-1] + len(line)]
     laid.path.write_bytes(b"")
-    for start, end in zip(steps, steps[1:], strict=False):
+    for start, end in itertools.pairwise(steps):
         _append(laid.path, whole[start:end])
         if end % 4 == 0 or end == len(whole):
             assert run("tr-list", env=env).status == 0

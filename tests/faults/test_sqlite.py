@@ -292,10 +292,10 @@ ROWS = {
     "no directory": "UPDATE session SET directory = ''",
     "blobs for texts": "UPDATE part SET data = CAST(data AS BLOB); UPDATE message SET data = CAST(data AS BLOB);"
     "UPDATE session SET title = CAST(title AS BLOB), directory = CAST(directory AS BLOB)",
-    "no UTF-8": "UPDATE part SET data = CAST(x'7b2274797065223a2274657874222c2274657874223a22ff227d' AS TEXT) WHERE id = :part;"
-    "UPDATE session SET title = CAST(x'ff00fe' AS TEXT), directory = CAST(x'ff' AS TEXT)",
-    "numbers for texts": "UPDATE part SET data = 17 WHERE id = :part; UPDATE message SET data = 1.5 WHERE id = :message;"
-    "UPDATE session SET title = 17, directory = 3.5, parent_id = 9",
+    "no UTF-8": "UPDATE part SET data = CAST(x'7b2274797065223a2274657874222c2274657874223a22ff227d' AS TEXT)"
+    " WHERE id = :part; UPDATE session SET title = CAST(x'ff00fe' AS TEXT), directory = CAST(x'ff' AS TEXT)",
+    "numbers for texts": "UPDATE part SET data = 17 WHERE id = :part;"
+    "UPDATE message SET data = 1.5 WHERE id = :message; UPDATE session SET title = 17, directory = 3.5, parent_id = 9",
     "nothing for texts": "UPDATE part SET data = '' WHERE id = :part; UPDATE message SET data = '' WHERE id = :message;"
     "UPDATE session SET title = '', directory = '', parent_id = ''",
     "NULs in texts": "UPDATE session SET title = 'a' || char(0) || 'b', directory = '/x' || char(0)",
