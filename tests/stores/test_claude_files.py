@@ -131,14 +131,16 @@ def test_a_session_in_two_folders_is_one(transcript):
 
 
 def test_sub_agents_with_one_id_are_two(transcript):
-    """Ids of sub-agents are short: two sessions may have the same."""
+    """Ids of sub-agents are short: two sessions may have the same, and then one gets a number to it."""
     for parent in (SESSION, OTHER):
         folder = transcript.path.parent / parent / "subagents"
         folder.mkdir(parents=True)
         shutil.copy(transcript.path, folder / "agent-abc1234.jsonl")
     store = opened(transcript.root)
 
-    assert ids(store) == [SESSION, "agent-abc1234", "agent-abc1234"]
+    first, second = ids(store)[1:]
+    assert (first, second.partition("@")[0]) == ("agent-abc1234", "agent-abc1234")
+    assert first != second
     assert [len(store.children(parent)) for parent in (SESSION, OTHER)] == [1, 1]
 
 
