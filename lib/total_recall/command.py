@@ -179,6 +179,7 @@ def executable(name: str, **settings: Any) -> Callable[[Callable[..., int | None
         command = click.command(name, epilog=f"Manual: man {name}", context_settings=context)(body)
 
         def main() -> None:
+            sys.unraisablehook = _raised_too_late
             sys.exit(perform(name, command))
 
         main.command = command  # type: ignore[attr-defined]
@@ -208,6 +209,15 @@ def perform(name: str, command: click.Command, arguments: list[str] | None = Non
     except Exception as error:
         return _unexpected(name, error)
     return 141
+
+
+def _raised_too_late(unraisable: sys.UnraisableHookArgs) -> None:
+    """An interrupt that came while an object was cleaned away would be printed and then be lost: it comes again."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _unexpected(name: str, error: Exception) -> int:
