@@ -85,11 +85,13 @@ class Lines:
         for line in source:
             start = self.offset
             ended = line.endswith(b"\n")
-            if not ended and self._whole and not isinstance(parse(line), dict):
+            if not ended and self._whole and not _is_object(line):
                 return
             self.number += 1
             self.offset = start + len(line)
             line = line.rstrip(b"\r\n")
+            if not line:
+                continue
             try:
                 value = loads(line)
             except ValueError:
@@ -137,6 +139,10 @@ class Lines:
             self._notices.say(f"{self.path}:{self._first_bad}: {lines}, this is the first; everything else was read")
         elif self._partial:
             self._notices.say(f"{self.path}:{self.number}: the last line is incomplete (still being written, or cut)")
+
+
+def _is_object(line: bytes) -> bool:
+    return line.rstrip().endswith(b"}") and isinstance(parse(line), dict)
 
 
 def parse(text: bytes, strict: bool = False) -> Any:
