@@ -178,7 +178,7 @@ MEANWHILE = {
     "emptied": lambda path: os.truncate(path, 0),
     "deleted": lambda path: path.unlink(),
     "replaced": lambda path: os.replace(shutil.copyfile(path, path.with_name("new")), path),
-    "written over": lambda path: path.write_bytes(b"\n" * path.stat().st_size),
+    "written over": lambda path: path.write_bytes(bytes(path.stat().st_size)),
     "grown": _grow,
 }
 
