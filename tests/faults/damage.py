@@ -47,7 +47,7 @@ def with_member(unit: bytes, member: bytes) -> bytes:
     return unit.rstrip()[:-1] + b"," + member + b"}"
 
 
-_DEEP = 100_000
+_DEEP = 30_000
 
 UNITS: dict[str, Fault] = {
     "torn in the middle": Fault(lambda unit: unit[: len(unit) // 2], "record", True),

@@ -37,8 +37,11 @@ NAMES = {
     "only a dot": ".",
 }
 FILE_NAMES = [name for name in NAMES if "/" not in NAMES[name]]
+# Each of them where it is a file's name, and in a column; half of them, by turns, where it is in a record.
 CASES = [
-    (n, name) for n in ("claude", "codex", "vibe", "opencode") for name in NAMES if n != "claude" or name in FILE_NAMES
+    *(("claude", name) for name in FILE_NAMES),
+    *(("opencode", name) for name in NAMES),
+    *((("codex", "vibe")[number % 2], name) for number, name in enumerate(NAMES)),
 ]
 
 

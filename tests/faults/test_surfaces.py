@@ -185,23 +185,25 @@ def shell(tmp_path):
             ["bash", "-c", line], env=env | {"PATH": path} | more, capture_output=True, cwd=tmp_path, timeout=120
         )
 
-    ran.laid, ran.env = laid, env | {"PATH": path}
+    def warm(line):
+        run("tr-index", env=env)
+        return run(*line.split(), env=env).out
+
+    ran.laid, ran.env, ran.warm = laid, env | {"PATH": path}, warm
     return ran
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_any_stream_may_be_closed(line, shell):
-    whole = shell(line)
-    assert whole.returncode == 0
+    expected = shell.warm(line)
 
     no_input, no_output, no_errors = (shell(f"{line} {closed}") for closed in ("<&-", ">&-", "2>&-"))
 
-    assert (no_input.returncode, no_input.stdout) == (0, shell(line).stdout)
+    assert (no_input.returncode, no_input.stdout) == (0, expected)
     assert no_output.returncode == 5
     assert no_output.stderr.count(b"cannot write to standard output") == 1
-    assert (no_errors.returncode, no_errors.stdout) == (0, shell(line).stdout)
-    everything = shell(f"{line} <&- >&- 2>&-")
-    assert everything.returncode == 5
+    assert (no_errors.returncode, no_errors.stdout) == (0, expected)
+    assert shell(f"{line} <&- >&- 2>&-").returncode == 5
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -218,12 +220,10 @@ def test_a_reader_that_goes_ends_it_without_a_word_and_a_full_disk_with_one(line
 
 @pytest.mark.parametrize("line", LINES)
 def test_locale_zone_and_terminal_change_no_byte(line, shell):
-    expected = shell(f"{line}; {line}").stdout
-    expected = expected[len(expected) // 2 :] if line != "tr-index" else shell(line).stdout
+    expected = shell.warm(line)
     for more in (
-        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "TZ": "Asia/Kathmandu"},
-        {"LC_ALL": "POSIX", "LANG": "tr_TR.UTF-8", "PYTHONCOERCECLOCALE": "0", "TERM": "dumb"},
-        {"NO_COLOR": "1", "COLUMNS": "7", "TERM": "", "LC_ALL": "de_DE.ISO-8859-1"},
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "TZ": "Asia/Kathmandu", "TERM": "dumb"},
+        {"LC_ALL": "tr_TR.ISO-8859-9", "PYTHONCOERCECLOCALE": "0", "NO_COLOR": "1", "COLUMNS": "7", "TERM": ""},
     ):
         ran = shell(line, **more)
         assert (ran.returncode, ran.stdout) == (0, expected)
