@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
@@ -20,6 +21,7 @@ from ..record import Record, attachment, base64_size, message, tool_call
 from ..regular import open_regular
 from . import tools
 from ._jsonl import Lines, objects, parse
+from ._transcript import placed
 from ._vibe_text import (
     FRAME,
     HARNESS,
@@ -162,22 +164,22 @@ class Folder:
     def entries(self, state: State, *, whole: bool = False) -> Iterator[tuple[dict[str, Any] | None, Entry]]:
         """Each stored message with its entry, from where `state` stands.
 
-        `state`: `id`, `offset`, `line` and `count` (of lines and of messages passed), `calls` (name and class of the
-        calls without an answer), `begun` (whether anything but a frame was said).
+        `state`: `id`, `offset`, `lines` and `count` (of lines and of messages passed), `pieces` (see `placed`), `calls`
+        (name and class of the calls without an answer), `begun` (whether anything but a frame was said).
         """
-        for key, value in (("id", 0), ("offset", 0), ("line", 0), ("count", 0), ("begun", False)):
+        for key, value in (("id", 0), ("offset", 0), ("lines", 0), ("count", 0), ("begun", False)):
             state.setdefault(key, value)
         state.setdefault("calls", {})
         lines = self._documents(state) if self.path.endswith(".json") else self._lines(state, whole)
         for line in lines:
-            state["offset"] = line.end
             yield line.value, self.entry(line, state)
 
     def _lines(self, state: State, whole: bool) -> Iterator[Line]:
-        lines = Lines(self.path, self._notices, _known, offset=state["offset"], number=state["line"], whole=whole)
-        for start, text, value in lines:
-            state["line"] = lines.number
+        lines = Lines(self.path, self._notices, _known, offset=state["offset"], number=state["lines"], whole=whole)
+        for start, _, text, value in placed(lines, state):
             ref = {"path": self.path, "offset": start, "length": lines.offset - start}
+            if state["pieces"] > 1:
+                ref["piece"] = state["pieces"] - 1
             yield Line(value, text, ref, lines.offset)
 
     def _documents(self, state: State) -> Iterator[Line]:
@@ -188,6 +190,7 @@ class Folder:
         for index in range(state["offset"], len(stored)):
             value = stored[index] if isinstance(stored[index], dict) else None
             ref = {"path": self.path, "entry": index}
+            state["offset"] = index + 1
             yield Line(value, partial(dumped, stored[index]), ref, index + 1)
 
     def entry_at(self, ref: Record) -> Entry | None:
@@ -209,7 +212,8 @@ class Folder:
         try:
             value = orjson.loads(text)
         except ValueError:
-            value = parse(text) or next((piece for _, piece in objects(text) if _known(piece)), None)
+            found = (piece for _, piece in objects(text) if _known(piece))
+            value = parse(text) or next(islice(found, ref.get("piece", 0), None), None)
         return Line(value if isinstance(value, dict) else None, text, ref, ref["offset"] + ref["length"])
 
     def entry(self, line: Line, state: State) -> Entry:
