@@ -188,10 +188,11 @@ def objects(text: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
             return
         try:
             value, end = _DECODER.raw_decode(string, position)
+            cleaned = _clean(value)
         except (ValueError, RecursionError):
             position = string.find('{"', position + 1)
             continue
         if isinstance(value, dict):
             piece = string[position:end].encode("utf-8", "replace")
-            yield piece, _clean(value)
+            yield piece, cleaned
         position = string.find("{", end)
