@@ -96,7 +96,7 @@ class Codex(Store):
         if path not in session.files or not isinstance(offset, int) or offset < 0:
             return None
         head = self._said(path)
-        state: State = {"file": session.files.index(path), "offset": offset, "head": True}
+        state: State = {"file": session.files.index(path), "offset": offset, "head": True, "bare": True}
         state.update((key, head[key]) for key in ("child", "agent") if key in head)
         try:
             for entry in (walk := self._walk(session, state)):
