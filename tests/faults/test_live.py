@@ -4,10 +4,12 @@ import itertools
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import orjson
 import pytest
@@ -232,3 +234,60 @@ def test_a_session_that_is_deleted_for_good_leaves_the_follower_waiting(followed
     assert follower.process.poll() is None
     assert follower.ids() == before
     assert follower.end()[0] == 130
+
+
+# -- OpenCode, whose rows change in place ----------------------------------------------------------------------
+
+
+def _rows(database, table, session):
+    order = "id" if table == "part" else "time_created, id"
+    rows = database.execute(f"SELECT * FROM {table} WHERE session_id = ? ORDER BY {order}", (session,))
+    return rows.fetchall()
+
+
+def _insert(database, table, row):
+    database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+
+def test_a_database_read_after_every_row_of_it_is_the_database_read_at_once(tmp_path):
+    laid = LAYOUTS["opencode"](tmp_path / "store")
+    expected = run("tr-extract", "--full", laid.target, env=environment(tmp_path / "other", laid)).out
+    row = run("tr-list", laid.target, env=environment(tmp_path / "other", laid)).records[0]
+    env = environment(tmp_path, laid)
+    with closing(sqlite3.connect(laid.path, isolation_level=None)) as database:
+        messages, parts = (_rows(database, table, laid.target) for table in ("message", "part"))
+        for table in ("part", "message"):
+            database.execute(f"DELETE FROM {table} WHERE session_id = ?", (laid.target,))
+        for number, message in enumerate(messages):
+            _insert(database, "message", message)
+            for part in [part for part in parts if part[1] == message[0]]:
+                _insert(database, "part", part)
+                if number % 3 == 0:
+                    assert run("tr-list", env=env).status == 0
+            database.execute("UPDATE session SET time_updated = time_updated + 1 WHERE id = ?", (laid.target,))
+            assert run("tr-index", env=env).status == 0
+
+    assert run("tr-extract", "--full", laid.target, env=env).out == expected
+    now = run("tr-list", laid.target, env=env).records[0]
+    changing = ("has_tantivy_index", "end_time")
+    assert {k: v for k, v in now.items() if k not in changing} == {k: v for k, v in row.items() if k not in changing}
+    found = [hit["id"] for hit in run("tr-search", "the", "--limit", "0", env=env).records]
+    other = environment(tmp_path / "other", laid)
+    assert sorted(found) == sorted(hit["id"] for hit in run("tr-search", "the", "--limit", "0", env=other).records)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "vibe", "vibe unified", "opencode", "opencode tree"])
+def test_a_session_that_is_deleted_is_found_no_more_and_leaves_the_index(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    assert {row["session_id"]: row["status"] for row in run("tr-index", env=env).records}[laid.target] == "indexed"
+
+    laid.remove()
+
+    indexed = {row["session_id"]: row["status"] for row in run("tr-index", env=env).records}
+    assert indexed == {laid.target: "removed", laid.witness: "unchanged"}
+    assert {hit["session_id"] for hit in run("tr-search", "a", "the", "--limit", "0", env=env).records} <= {
+        laid.witness
+    }
+    assert [row["session_id"] for row in run("tr-list", env=env).records] == [laid.witness]
+    assert laid.target not in {row["session_id"] for row in run("tr-index", env=env).records}
