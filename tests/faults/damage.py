@@ -107,6 +107,10 @@ FILES: dict[str, tuple[Callable[[list[bytes]], bytes], bool]] = {
         lambda units: b"".join(unit + (b"\n" if number % 2 else b"") for number, unit in enumerate(units)) + b"\n",
         True,
     ),
+    "many records of unknown types after the first": (
+        lambda units: b"\n".join([units[0], *[b'{"type":"novelty"}'] * 600, *units[1:]]) + b"\n",
+        False,
+    ),
     "lone carriage returns": (lambda units: b"\r".join(units) + b"\n", True),
 }
 

@@ -294,3 +294,25 @@ def test_a_signal_ends_it_without_a_traceback(line, number, shell):
 def test_flat_is_one_line_whatever_the_text():
     assert "\n" not in flat(HOSTILE)
     assert flat(HOSTILE).isprintable()
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_slow_reader_gets_every_byte(blocking, shell):
+    shell.laid.put([*shell.laid.units(), *(orjson.dumps(_hostile(orjson.loads(unit))) for unit in shell.laid.units())])
+    words = ["tr-raw", "--include-injected", shell.laid.target]
+    expected = run(*words, env=shell.env).out
+    assert len(expected) > 3 * 65536
+    read, write = os.pipe()
+    os.set_blocking(write, blocking)
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "bin" / words[0], *words[1:]], env=shell.env, stdout=write, stderr=subprocess.DEVNULL
+    )
+    os.close(write)
+    found = b""
+    time.sleep(0.3)
+    while block := os.read(read, 5000):
+        found += block
+    os.close(read)
+
+    assert process.wait() == 0
+    assert found == expected
