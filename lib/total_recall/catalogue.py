@@ -15,7 +15,7 @@ from .record import packed, unpacked
 from .stores.base import Kept, Memory
 
 _STAMP = 0x7472_4341  # application_id: ours
-_VERSION = 1
+_VERSION = 2  # raised with every change of what is kept
 _WAITING = 256  # how many facts one transaction takes
 
 
