@@ -27,7 +27,6 @@ if ROOT not in sys.path:
 
 from tests.bench import reading, searching  # noqa: E402
 from tests.bench.lab import Lab, Missing  # noqa: E402
-from tests.bench.measure import Failed  # noqa: E402
 from tests.bench.table import Line, printed  # noqa: E402
 
 ROWS: dict[int, tuple[Callable[[Lab], Iterator[Line]], ...]] = {
@@ -48,14 +47,20 @@ ROWS: dict[int, tuple[Callable[[Lab], Iterator[Line]], ...]] = {
 
 
 def lines(lab: Lab, numbers: list[int]) -> Iterator[Line]:
-    """The rows with these numbers; one that cannot be measured says why."""
+    """The rows with these numbers; one that cannot be measured says why, and the others are."""
     for number in numbers:
         print(f"bench: row {number} ...", file=sys.stderr)
         for rows in ROWS[number]:
             try:
                 yield from rows(lab)
-            except (Missing, Failed) as reason:
-                yield Line(str(number), (rows.__doc__ or "").partition(": ")[2], note=str(reason))
+            except Missing as missing:
+                yield _missing(number, rows, str(missing))
+            except Exception as error:
+                yield _missing(number, rows, f"{type(error).__name__}: {error}")
+
+
+def _missing(number: int, rows: Callable[[Lab], Iterator[Line]], why: str) -> Line:
+    return Line(str(number), (rows.__doc__ or "").partition(": ")[2].rstrip("."), note=why)
 
 
 def main() -> int:

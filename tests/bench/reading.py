@@ -10,6 +10,7 @@ from tests.bench.measure import Process, run
 from tests.bench.table import Budget, Line
 
 QUERY = "server cache ledger"
+_NO_PAYLOAD = 0.02  # of the source: the catalogue is less
 # Five fields of what tr-extract prints, where each harness keeps them.
 FIELDS = {
     "claude": 'select(.type == "user" or .type == "assistant")'
@@ -26,13 +27,22 @@ def against(lab: Lab, number: str, job: str, ours: Process, theirs: Process, nam
 
 
 def beside(
-    lab: Lab, number: str, job: str, ours: Process, tool: str, words: tuple[str, ...], budget: Budget, name: str
+    lab: Lab,
+    number: str,
+    job: str,
+    ours: Process,
+    tool: str,
+    words: tuple[str, ...],
+    budget: Budget,
+    name: str,
+    *,
+    alone: bool = True,
 ) -> Line:
-    """One of ours beside another program, or alone where that is not installed."""
+    """One of ours beside another program; where that is not installed, `alone` or not at all."""
     try:
         theirs = lab.theirs(name, tool, *words)
     except Missing as missing:
-        (mine,) = lab.measured(ours)
+        mine = lab.measured(ours)[0] if alone else None
         return Line(number, job, mine, budget=budget, note=str(missing))
     return against(lab, number, job, ours, theirs, tool, budget)
 
@@ -55,6 +65,11 @@ def listing(lab: Lab) -> Iterator[Line]:
     budget = Budget(ratio={"L": 0.4}.get(lab.size, 0.7))
     words = ("--json", "--all")
     yield beside(lab, "3", f"tr-list, nothing changed, {lab.size}", ours, "fast-resume", words, budget, lab.size)
+    start = run(lab.ours(lab.size, "tr-list", "--version")).read
+    for harness, facts in lab.about(lab.size)["stores"].items():
+        share = (run(lab.ours(lab.size, "tr-list", "-H", harness)).read - start) / facts["bytes"]
+        told, kept = f"{share:.1%} of the source", share < _NO_PAYLOAD if start else None
+        yield Line("3", f"  what it reads, {harness}", measured=told, promise="no payload", kept=kept)
 
 
 def first_listing(lab: Lab) -> Iterator[Line]:
@@ -103,8 +118,7 @@ def extracting_rows(lab: Lab) -> Iterator[Line]:
     session, path = lab.giant("opencode")
     ours = lab.ours("giant", "tr-extract", "--full", "-H", "opencode", session)
     query = f"SELECT id, message_id, time_created, data FROM part WHERE session_id = '{session}' ORDER BY id"
-    for tool, words, ratio in (
-        ("sqlite3", ("-json", f"file:{path}?immutable=1", query), 1.0),
-        ("opencode", ("export", session), 0.2),
-    ):
-        yield beside(lab, "9", "tr-extract --full, opencode", ours, tool, words, Budget(ratio=ratio), "giant")
+    job, words = "tr-extract --full, opencode", ("-json", f"file:{path}?immutable=1", query)
+    yield beside(lab, "9", job, ours, "sqlite3", words, Budget(ratio=1), "giant")
+    job, words = "  beside opencode export", ("export", session)
+    yield beside(lab, "9", job, ours, "opencode", words, Budget(ratio=0.2), "giant", alone=False)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.bench.measure import Samples
 
-_HEAD = ("#", "job", "ours", "theirs", "CPU", "wall", "memory", "budget", "met")
+_HEAD = ("#", "job", "ours", "theirs", "CPU", "wall", "memory", "read", "budget", "met")
 
 
 class Budget(NamedTuple):
@@ -81,6 +81,7 @@ class Line(NamedTuple):
             self._ratio("cpu"),
             self._ratio("wall"),
             f"{self.ours.median('memory') / 1e6:.0f} MB" if self.ours else "",
+            _megabytes(self.ours.median("read")) if self.ours else "",
             self.promise or str(self.budget),
             held if isinstance(held, str) else met[held],
         )
@@ -97,6 +98,10 @@ def _seconds(samples: Samples) -> str:
     """CPU and wall seconds with the spread of the former."""
     cpu, wall = samples.median("cpu"), samples.median("wall")
     return f"{_short(cpu)}/{_short(wall)} s ±{samples.spread('cpu'):.0%}"
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:.1f} MB" if size else ""
 
 
 def _short(seconds: float) -> str:
