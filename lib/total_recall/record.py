@@ -7,6 +7,7 @@ build it with all documented keys in the documented order (see total-recall-reco
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -83,11 +84,39 @@ def message(
         "authorship": authorship,
         "class": kind,
     }
-    if extras:
-        record.update({key: value for key, value in extras.items() if value is not None})
+    for key, value in extras.items():
+        if value is not None:
+            record[key] = value  # noqa: PERF403 - for so few keys a comprehension takes twice as long
     if ref is not None:
         record["ref"] = ref
     return record
+
+
+def countable(
+    number: int,
+    role: str,
+    content: str = "",
+    *,
+    authorship: str,
+    tool_calls: Sequence[Any] = (),
+    kind: str | None = None,
+    replayed: bool | None = None,
+    agent: str | None = None,
+) -> Record:
+    """What counting needs of a message record (see `stores.base.Tally`), made at a fraction of the cost.
+
+    Of `tool_calls` only the number counts, of the class only whether it is `compaction`.
+    """
+    return {
+        "id": number,
+        "role": role,
+        "content": content,
+        "tool_calls": tool_calls,
+        "authorship": authorship,
+        "class": kind,
+        "replayed": replayed,
+        "agent": agent,
+    }
 
 
 def tool_call(call_id: str | None, name: str, arguments: Any) -> Record:
@@ -98,11 +127,13 @@ def tool_call(call_id: str | None, name: str, arguments: Any) -> Record:
 def shallow(value: Any) -> Any:
     """A JSON value; its text, where it is nested so deeply that walking over it is not sure to end well."""
     members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    if any(isinstance(member, (dict, list)) for member in members):
-        try:
-            orjson.dumps(value)
-        except TypeError:
-            return encoded(value).decode()
+    for member in members:
+        if isinstance(member, (dict, list)):
+            try:
+                orjson.dumps(value)
+            except TypeError:
+                return encoded(value).decode()
+            break
     return value
 
 

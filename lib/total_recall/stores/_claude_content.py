@@ -8,6 +8,9 @@ from ..record import Record, attachment, base64_size
 
 Block = dict[str, Any]
 
+_THINKING = frozenset(("thinking", "redacted_thinking"))
+_CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))
+
 
 def content_of(record: Record) -> list[Any] | None:
     """The blocks of a record's message; None where it has no message."""
@@ -28,15 +31,30 @@ def type_of(block: Any) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def parts(block: Any) -> list[Any]:
-    """A block of a response; the result of a tool that the provider ran is what stands in it."""
-    return blocks(block.get("content")) if type_of(block).endswith("tool_result") else [block]
+def told(content: list[Any]) -> tuple[str, list[Block], list[Block]]:
+    """What the blocks of a response are: its text, its thoughts, and its calls of tools."""
+    texts: list[Any] = []
+    thoughts: list[Block] = []
+    calls: list[Block] = []
+    for block in content:
+        kind = type_of(block)
+        if kind in _THINKING:
+            thoughts.append(block)
+        elif kind.endswith("tool_use"):
+            calls.append(block)
+            if kind not in _CALLS:
+                texts.append(block)
+        elif kind.endswith("tool_result"):
+            texts += blocks(block.get("content"))  # of a tool that the provider ran
+        else:
+            texts.append(block)
+    return text_of(texts), thoughts, calls
 
 
 def text_of(blocks: list[Any]) -> str:
     """The texts of blocks, a line end between two, with markers for images and files."""
-    if len(blocks) == 1 and isinstance(blocks[0], str):
-        return blocks[0]
+    if len(blocks) == 1:
+        return _block_text(blocks[0])
     return "\n".join(map(_block_text, blocks))
 
 

@@ -24,6 +24,7 @@ from .base import Reference, newest_first
 SUFFIX = ".jsonl"
 _DEPTH = 8  # folders below the root
 _HEAD_BYTES = 1 << 20
+_HEAD_BUFFER = 1 << 14
 _NEAR_BYTES = 1 << 18
 _NO_TRANSCRIPTS = frozenset(("tool-results", "memory"))
 
@@ -124,7 +125,7 @@ def head(path: str) -> Record:
     model's first response; of 1.x only, where nothing else tells a copy).
     """
     found: Record = {"session_id": None, "version": None, "root": None, "began": None, "response": None}
-    lines = Lines(path, Notices(), is_record)
+    lines = Lines(path, Notices(), is_record, buffer=_HEAD_BUFFER)
     try:
         for start, _, record in lines:
             if record is None:

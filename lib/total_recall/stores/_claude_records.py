@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..record import Record, message, tool_call
+from ..record import Record, countable, message, tool_call
 from ..times import rfc3339
-from ._claude_content import Block, blocks, content_of, parts, text_of, thought, type_of
+from ._claude_content import Block, blocks, content_of, text_of, thought, told, type_of
 from ._claude_copies import Copies, Repeats
 from ._claude_files import call_after
 from ._claude_prompts import author, origin_of, shown
+from ._claude_usage import Usages, count
 from .base import Entry, Reference, State
 from .tools import is_own, kind_of, result_class
 
 _RECENT = 16  # records whose ids are kept, for copies close by and for what a compaction keeps
 _OPEN_CALLS = 256
-_RESPONSES = 4  # model responses that may be interleaved
 _SKILLS = 8
 _DIRECTORIES = 20
 
@@ -32,7 +32,6 @@ class Reader:
         self.about: Record = state.setdefault("about", {})
         self.calls: dict[str, Any] = state.setdefault("calls", {})
         self.recent: dict[str, int] = state.setdefault("recent", {})
-        self.responses: dict[str, list[int]] = state.setdefault("responses", {})
         self.skills: list[str] = state.setdefault("skills", [])
         state.setdefault("newest", "")
         state.setdefault("boundary", None)
@@ -43,16 +42,19 @@ class Reader:
         self._agent = session.session_id.startswith("agent-")
         self._repeats = repeats
         self._copies = Copies(state)
+        self._usages = Usages(state)
         self._readers: dict[Any, Callable[[Record], list[Record]]] = {
             "user": self._user,
             "assistant": self._assistant,
             "system": self._system,
             "attachment": self._attachment,
         }
-        self._ref: Record = {}
+        self._offset = 0
+        self._length = 0
         self._part = 0
         self._ts: str | None = None
-        self._extras: Record = {}
+        self._replayed: bool | None = None
+        self._sidechain: str | None = None
         self._slice: int | None = None
 
     def entry(self, offset: int, length: int, line: bytes, record: Record | None) -> Entry:
@@ -74,15 +76,12 @@ class Reader:
         if isinstance(uuid, str) and self._repeated(uuid, ts, offset):
             return Entry(line, ts, type=_raw_type(record))
         self._learn(record)
-        self._ts = ts
-        self._ref = {"path": self._session.path, "offset": offset, "length": length}
-        if self.state["pieces"] > 1:
-            self._ref["piece"] = self.state["pieces"] - 1
-        self._part = 0
-        self._extras = self._marks(record)
-        self._slice = None
+        self._mark(record)
+        self._ts, self._slice = ts, None
+        self._offset, self._length, self._part = offset, length, 0
+        number = self.state["id"]
         messages = read(record)
-        self._passed(uuid, ts, messages)
+        self._passed(uuid, ts, number)
         return Entry(line, ts, messages, slice=self._slice)
 
     def unfinished(self) -> list[Record]:
@@ -91,9 +90,9 @@ class Reader:
         if boundary is None:
             return []
         self.state["boundary"] = None
-        ref, self._ref = self._ref, boundary["ref"]
-        record = self._compaction(boundary, "", boundary["ts"])
-        self._ref, self._part = ref, 0
+        record = self._compaction(boundary, "")
+        record.update(ts=boundary["ts"], ref=boundary["ref"])
+        self._part = 0
         return [record]
 
     # -- the record's place in the session ---------------------------------------------------------------------
@@ -103,28 +102,25 @@ class Reader:
             return False
         return self._repeats.stood_before(uuid, ts, offset) or uuid in self.recent
 
-    def _passed(self, uuid: Any, ts: str | None, messages: list[Record]) -> None:
+    def _passed(self, uuid: Any, ts: str | None, number: int) -> None:
+        """Remember a record, and its first message behind `number` if it gave any."""
         state = self.state
         if ts is not None and ts > state["newest"]:
             state["newest"] = ts
         if isinstance(uuid, str):
             recent = self.recent
-            recent[uuid] = messages[0]["id"] if messages else 0
+            recent[uuid] = number + 1 if state["id"] > number else 0
             if len(recent) > _RECENT:
                 del recent[next(iter(recent))]
 
-    def _marks(self, record: Record) -> Record:
-        # In the order in which the keys are printed.
-        marks: Record = {"replayed": None, "model": None, "agent": None}
+    def _mark(self, record: Record) -> None:
         origin = record.get("forkedFrom")
         if isinstance(origin, dict) and isinstance(origin.get("sessionId"), str):
-            marks["replayed"] = True
+            self._replayed = True
             self.about["forked_from"] = {"session_id": origin["sessionId"], "kind": "fork"}
-        elif self._copies.active and self._copies.holds(record, self.about):
-            marks["replayed"] = True
-        if not self._agent and record.get("isSidechain") is True:
-            marks["agent"] = "sidechain"
-        return marks
+        else:
+            self._replayed = (self._copies.active and self._copies.holds(record, self.about)) or None
+        self._sidechain = "sidechain" if record.get("isSidechain") is True and not self._agent else None
 
     def _learn(self, record: Record) -> None:
         about = self.about
@@ -146,10 +142,18 @@ class Reader:
             if isinstance(title, str) and (title.strip() or key == "customTitle"):
                 self.about[key] = title
 
-    def _message(self, role: str, content: str, authorship: str, **more: Any) -> Record:
-        self.state["id"] += 1
-        ref = self._ref | {"part": self._part} if self._part else self._ref
+    def _ref(self) -> Record:
+        """Where the next message of this record stands."""
+        ref: Record = {"path": self._session.path, "offset": self._offset, "length": self._length}
+        if self.state["pieces"] > 1:
+            ref["piece"] = self.state["pieces"] - 1
+        if self._part:
+            ref["part"] = self._part
         self._part += 1
+        return ref
+
+    def _message(self, role: str, content: str, authorship: str, *, model: str | None = None, **known: Any) -> Record:
+        self.state["id"] += 1
         return message(
             self._session.harness,
             self._session.session_id,
@@ -158,8 +162,11 @@ class Reader:
             self._ts,
             content,
             authorship=authorship,
-            ref=ref,
-            **{**self._extras, **more},
+            ref=self._ref(),
+            replayed=self._replayed,
+            model=model,
+            agent=self._sidechain,
+            **known,
         )
 
     # -- the four types of the conversation --------------------------------------------------------------------
@@ -170,23 +177,28 @@ class Reader:
             return []
         if record.get("isCompactSummary") not in (None, False):
             boundary, self.state["boundary"] = self.state["boundary"], None
-            return [self._compaction(boundary or {}, text_of(content), self._ts)]
+            return [self._compaction(boundary or {}, text_of(content))]
         messages = self.unfinished()
         results = [block for block in content if type_of(block) == "tool_result"]
-        structured = record.get("toolUseResult") if len(results) == 1 else None
-        messages += (self._result(block, structured) for block in results)
-        rest = [block for block in content if type_of(block) != "tool_result"] if results else content
-        if rest or not results:
-            messages.append(self._typed(record, text_of(rest)))
+        if results:
+            messages += self._results(results, record)
+            if len(results) == len(content):
+                return messages
+            content = [block for block in content if type_of(block) != "tool_result"]
+        messages.append(self._typed(record, text_of(content)))
         return messages
 
     def _typed(self, marks: Record, text: str) -> Record:
-        authorship, kind = author(marks, text, self._agent or self._extras["agent"] is not None)
+        authorship, kind = author(marks, text, self._agent or self._sidechain is not None)
         if kind == "injected-text" and marks.get("sourceToolUseID") in self.skills:
             kind = "skill"
         if authorship != "injected":
             text = shown(text)
         return self._message("user", text, authorship, kind=kind)
+
+    def _results(self, results: list[Block], record: Record) -> list[Record]:
+        structured = record.get("toolUseResult") if len(results) == 1 else None
+        return [self._result(block, structured) for block in results]
 
     def _result(self, block: Block, structured: Any) -> Record:
         call = block.get("tool_use_id")
@@ -209,7 +221,7 @@ class Reader:
         known = self.calls.pop(call, None)
         if known is not None:
             return known[0], known[1]
-        later = call_after(self._session.path, self._ref["offset"] + self._ref["length"], call)
+        later = call_after(self._session.path, self._offset + self._length, call)
         return (later[0], is_own(self._session.harness, *later)) if later else (None, False)
 
     def _assistant(self, record: Record) -> list[Record]:
@@ -217,7 +229,7 @@ class Reader:
         if content is None:
             return []
         messages = self.unfinished()
-        text = text_of([part for block in content if type_of(block) not in _NO_TEXT for part in parts(block)])
+        text, thoughts, blocks = told(content)
         if record.get("isApiErrorMessage") not in (None, False):
             return [*messages, self._message("system", text, "injected")]
         response = record["message"]
@@ -226,65 +238,36 @@ class Reader:
             self.about["model"] = model
         else:
             model = None
-        thoughts = [thought(block) for block in content if type_of(block) in ("thinking", "redacted_thinking")]
-        calls, own = self._called(content)
+        own = [self._called(block) for block in blocks]
         kind = None
-        if not text and (own or (thoughts and not calls)):
-            kind = "self" if own else "reasoning"
-        usage = self._usage(response, record.get("requestId"))
-        thinking = "\n".join(thoughts) or None
+        if not text and (blocks or thoughts) and all(own):
+            kind = "self" if blocks else "reasoning"
         messages.append(
             self._message(
-                "assistant", text, "model", thinking=thinking, tool_calls=calls, kind=kind, model=model, usage=usage
+                "assistant",
+                text,
+                "model",
+                thinking="\n".join(map(thought, thoughts)) or None,
+                tool_calls=[tool_call(_id_of(block), _name_of(block), block.get("input")) for block in blocks],
+                kind=kind,
+                model=model,
+                usage=self._usages.added(response, record.get("requestId")),
             )
         )
         return messages
 
-    def _called(self, content: list[Any]) -> tuple[list[Record], bool]:
-        made = []
-        all_own = True
-        harness = self._session.harness
-        for block in content:
-            if not type_of(block).endswith("tool_use"):
-                continue
-            call = block.get("id") if isinstance(block.get("id"), str) else None
-            name = block["name"] if isinstance(block.get("name"), str) else ""
-            arguments = block.get("input")
-            own = is_own(harness, name, arguments)
-            all_own &= own
-            made.append(tool_call(call, name, arguments))
-            if call is None:
-                continue
+    def _called(self, block: Block) -> bool:
+        """A call of a tool, which from now on waits for its result: whether it is one of our own."""
+        harness, call, name = self._session.harness, _id_of(block), _name_of(block)
+        own = is_own(harness, name, block.get("input"))
+        if call is not None:
             self.calls[call] = [name, own]
             if len(self.calls) > _OPEN_CALLS:
                 del self.calls[next(iter(self.calls))]
             if kind_of(harness, name) == "skill":
                 self.skills.append(call)
                 del self.skills[:-_SKILLS]
-        return made, all_own and bool(made)
-
-    def _usage(self, response: Record, request: Any) -> Record | None:
-        """What this record adds to the usage of its response, so that the sum is the last snapshot, counted once.
-
-        Every record of a response repeats its usage, and early ones may hold less than the last.
-        """
-        usage = response.get("usage")
-        if not isinstance(usage, dict):
-            return None
-        details = usage.get("output_tokens_details")
-        counted = [_count(usage.get(key)) for key in _USAGE.values()]
-        counted.append(_count(details.get("thinking_tokens")) if isinstance(details, dict) else 0)
-        key = f"{response.get('id')} {request}"
-        known = self.responses.get(key) if response.get("id") else None
-        if known is None:
-            self.responses[key] = counted
-            if len(self.responses) > _RESPONSES:
-                del self.responses[next(iter(self.responses))]
-            added = counted
-        else:
-            added = [max(0, new - old) for new, old in zip(counted, known, strict=True)]
-            self.responses[key] = [max(pair) for pair in zip(counted, known, strict=True)]
-        return dict(zip((*_USAGE, "reasoning"), added, strict=True)) if any(added) else None
+        return own
 
     def _system(self, record: Record) -> list[Record]:
         subtype = record.get("subtype")
@@ -295,9 +278,9 @@ class Reader:
             trigger = data.get("trigger")
             self.state["boundary"] = {
                 "ts": self._ts,
-                "ref": self._ref,
+                "ref": self._ref(),
                 "trigger": trigger if isinstance(trigger, str) else None,
-                "tokens_before": _count(data.get("preTokens")) or None,
+                "tokens_before": count(data.get("preTokens")) or None,
                 "slice": self._kept(data),
             }
             return messages
@@ -316,10 +299,9 @@ class Reader:
         known = [self.recent.get(uuid, 0) for uuid in uuids if isinstance(uuid, str)]
         return min((number for number in known if number), default=None)
 
-    def _compaction(self, boundary: Record, summary: str, ts: str | None) -> Record:
+    def _compaction(self, boundary: Record, summary: str) -> Record:
         self._slice = boundary.get("slice")
-        self._ts, kept = ts, self._ts
-        record = self._message(
+        return self._message(
             "system",
             summary,
             "injected",
@@ -327,8 +309,6 @@ class Reader:
             trigger=boundary.get("trigger"),
             tokens_before=boundary.get("tokens_before"),
         )
-        self._ts = kept
-        return record
 
     def _attachment(self, record: Record) -> list[Record]:
         queued = record["attachment"]
@@ -336,13 +316,31 @@ class Reader:
         return [*self.unfinished(), self._typed(marks, text_of(blocks(queued.get("prompt"))))]
 
 
-_USAGE = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cache_read": "cache_read_input_tokens",
-    "cache_write": "cache_creation_input_tokens",
-}
-_NO_TEXT = frozenset(("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"))
+class Counter(Reader):
+    """Makes of the records only what counting needs: nothing of results, and of the others no more than is counted.
+
+    Its state is the same, so that a Reader can go on behind any record.
+    """
+
+    def _message(self, role: str, content: str, authorship: str, **known: Any) -> Record:
+        self.state["id"] += 1
+        return countable(
+            self.state["id"],
+            role,
+            content,
+            authorship=authorship,
+            tool_calls=known.get("tool_calls", ()),
+            kind=known.get("kind"),
+            replayed=self._replayed,
+            agent=self._sidechain,
+        )
+
+    def _results(self, results: list[Block], record: Record) -> list[Record]:
+        self.state["id"] += len(results)
+        for block in results:
+            if isinstance(call := block.get("tool_use_id"), str):
+                self.calls.pop(call, None)
+        return []
 
 
 def _is_queued(record: Record) -> bool:
@@ -359,5 +357,11 @@ def _raw_type(record: Record) -> str:
     return kind if kind in ("user", "assistant") else "system"
 
 
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def _id_of(call: Block) -> str | None:
+    id = call.get("id")
+    return id if isinstance(id, str) else None
+
+
+def _name_of(call: Block) -> str:
+    name = call.get("name")
+    return name if isinstance(name, str) else ""

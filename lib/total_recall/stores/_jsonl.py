@@ -16,9 +16,9 @@ from ..regular import BUFFER, open_regular
 _RECOVERY_TRIES = 1000
 
 
-def open_session(path: str) -> IO[bytes]:
+def open_session(path: str, buffer: int = BUFFER) -> IO[bytes]:
     """Open a session file, decompressed if its name ends in .zst; offsets are those of the plain text."""
-    source = open_regular(path)
+    source = open_regular(path, buffer)
     if not path.endswith(".zst"):
         return source
     try:
@@ -28,7 +28,7 @@ def open_session(path: str) -> IO[bytes]:
         raise Unreadable(path, "compressed with zstd, and the Python package zstandard is missing") from error
     import io
 
-    return io.BufferedReader(Plain(source), BUFFER)
+    return io.BufferedReader(Plain(source), buffer)
 
 
 class Lines:
@@ -42,7 +42,8 @@ class Lines:
     a torn one.
 
     With `whole`, an unterminated last line is left for the next read, as it may still be growing, unless it is a whole
-    object: nothing that could follow would change that.
+    object: nothing that could follow would change that. `buffer` is how much is read at a time: less than a whole
+    buffer is wanted where only the first lines are.
     At the end one notice is said for all bad lines of the file.
     """
 
@@ -55,6 +56,7 @@ class Lines:
         offset: int = 0,
         number: int = 0,
         whole: bool = False,
+        buffer: int = BUFFER,
     ) -> None:
         self.path = path
         self.offset = offset
@@ -62,12 +64,13 @@ class Lines:
         self._notices = notices
         self._known = known
         self._whole = whole
+        self._buffer = buffer
         self._bad = 0
         self._first_bad = 0
         self._partial = False
 
     def __iter__(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
-        source = open_session(self.path)
+        source = open_session(self.path, self._buffer)
         try:
             if self.offset:
                 source.seek(self.offset - 1)

@@ -307,7 +307,7 @@ class Store:
         return session.path
 
     def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
-        """The walk as counting needs it: what is only for reading may be left out of the records."""
+        """The walk as counting needs it: what `Tally` does not look at may be left out, up to whole records."""
         return self.entries(session, state, whole=True)
 
     def _bookmarks(self, session: Reference) -> list[tuple[int, str]]:

@@ -20,8 +20,9 @@ from ._claude_branches import abandoned
 from ._claude_copies import Repeats
 from ._claude_files import is_record, transcripts
 from ._claude_project import Project, custom_title, is_agent, title_file
-from ._claude_records import Reader
+from ._claude_records import Counter, Reader
 from ._jsonl import Lines, parse
+from ._transcript import placed
 from .base import Entry, Memory, Place, Reference, State, Store, stamp
 
 _BLANK_BYTES = 4096
@@ -71,14 +72,20 @@ class Claude(Store):
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         """One entry a line, or a record recovered from a damaged one."""
+        return self._walk(session, state, Reader, whole=whole)
+
+    def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
+        return self._walk(session, state, Counter, whole=True)
+
+    def _walk(self, session: Reference, state: State, reading: type[Reader], *, whole: bool) -> Iterator[Entry]:
         if "copied" not in state:
             state["copied"] = self._project(session).origins(session.path)
         repeats = Repeats(session.path, state)
-        reader = Reader(session, state, repeats)
+        reader = reading(session, state, repeats)
         offset, number = state.setdefault("offset", 0), state.setdefault("lines", 0)
         lines = Lines(session.path, self.notices, is_record, offset=offset, number=number, whole=whole)
         try:
-            for start, length, line, record in _placed(lines, state):
+            for start, length, line, record in placed(lines, state):
                 entry = reader.entry(start, length, line, record)
                 if state["boundary"] is not None and not whole and _is_last(session.path, lines.offset):
                     entry.messages += reader.unfinished()
@@ -144,27 +151,6 @@ class Claude(Store):
         return self._projects[folder]
 
 
-def _placed(lines: Lines, state: State) -> Iterator[tuple[int, int, bytes, Record | None]]:
-    """(offset, length, line, record) of each line, with `state` saying how to go on behind it.
-
-    A damaged line may give several records; they share its offset and length.
-    """
-    begun, passed = lines.offset, state.setdefault("pieces", 0)
-    for start, line, record in lines:
-        if passed and start == begun:
-            passed -= 1
-            continue
-        length = len(line)
-        if 0 <= lines.offset - start - length <= 2:
-            state["pieces"], state["offset"], state["lines"] = 0, lines.offset, lines.number
-        else:
-            length = lines.offset - start
-            state["pieces"] = state["pieces"] + 1 if start == state["offset"] else 1
-            state["offset"], state["lines"] = start, lines.number - 1
-        yield start, length, line, record
-    state["pieces"], state["offset"], state["lines"] = 0, lines.offset, lines.number
-
-
 def _record(line: bytes) -> Record:
     try:
         value = orjson.loads(line)
@@ -176,7 +162,7 @@ def _record(line: bytes) -> Record:
 def _is_last(path: str, offset: int) -> bool:
     """Whether nothing follows `offset` in a file."""
     try:
-        with open_regular(path) as file:
+        with open_regular(path, buffering=0) as file:
             file.seek(offset)
             return not file.read(_BLANK_BYTES).strip()
     except (OSError, Unreadable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 # tool name -> kind. A name that is not here is looked up by what stands after its last separator.
@@ -199,6 +200,7 @@ _OWN_TOOL = re.compile(
 _OWN_COMMAND = re.compile(r"tr-[a-z]|total-recall")
 
 
+@lru_cache(maxsize=256)
 def kind_of(harness: str, name: str) -> str | None:
     """`shell`, `read`, `write`, `search`, `web`, `skill`, `todo`, `question`, `agent`, or None."""
     kind = TOOLS.get(harness, {}).get(name)
@@ -226,7 +228,7 @@ def commands_of(harness: str, name: str, arguments: Any) -> list[str]:
 
 def is_own(harness: str, name: str, arguments: Any) -> bool:
     """Whether a call is one of total-recall's own tools, or a shell command that runs one."""
-    if _OWN_TOOL.search(name):
+    if _is_own_tool(name):
         return True
     for text in commands_of(harness, name, arguments):
         if _OWN_COMMAND.search(text):
@@ -237,6 +239,11 @@ def is_own(harness: str, name: str, arguments: Any) -> bool:
                 if program == "total-recall" or (program.startswith("tr-") and program[3:].replace("-", "").isalpha()):
                     return True
     return False
+
+
+@lru_cache(maxsize=256)
+def _is_own_tool(name: str) -> bool:
+    return _OWN_TOOL.search(name) is not None
 
 
 def call_class(harness: str, name: str, arguments: Any) -> str:
