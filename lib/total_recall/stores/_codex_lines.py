@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ..notices import Unreadable
 from ..record import Record
@@ -14,16 +13,6 @@ from ._jsonl import Lines
 
 _AHEAD_LINES = 64
 _AHEAD_BYTES = 1 << 20
-
-
-class Line(NamedTuple):
-    """One JSON line: where it begins and ends in its file, its text, its object (None when damaged), its number."""
-
-    start: int
-    text: bytes
-    value: Record | None
-    end: int
-    number: int
 
 
 def unwrapped(value: Record | None) -> tuple[str | None, Record]:
@@ -36,6 +25,23 @@ def unwrapped(value: Record | None) -> tuple[str | None, Record]:
     if is_bare_meta(value):
         return "session_meta", value
     return "response_item" if isinstance(kind, str) and kind in ITEMS else None, value
+
+
+class Line:
+    """One JSON line: where it begins and ends in its file, its text, its object (None when damaged), its number.
+
+    `kind` and `payload` are what is in its envelope.
+    """
+
+    __slots__ = ("end", "kind", "number", "payload", "start", "text", "value")
+
+    def __init__(self, start: int, text: bytes, value: Record | None, end: int, number: int) -> None:
+        self.start = start
+        self.text = text
+        self.value = value
+        self.end = end
+        self.number = number
+        self.kind, self.payload = unwrapped(value)
 
 
 class Ahead:

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 from ..record import Record
 from ._codex_items import mapping
-from ._codex_lines import Ahead, unwrapped
+from ._codex_lines import Ahead, Line
 from .base import State
+
+_OTHERS = frozenset(("response_item", "compacted"))  # what has usage of its own
 
 
 class Count(NamedTuple):
@@ -61,10 +63,10 @@ class Tokens:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def meet(self, kind: str, payload: Record, place: int) -> None:
+    def meet(self, line: Line, place: int) -> None:
         """A line that counts, at an offset over all files."""
         state = self._state
-        if count := self._new(kind, payload):
+        if count := self._new(line):
             if state.get("claimed") != place:
                 state["usage"] = _sum(state.get("usage"), usage(count.last))
             state["total"] = count.total
@@ -78,10 +80,9 @@ class Tokens:
         state = self._state
         owed = state.pop("usage", None)
         for line in ahead.peek():
-            kind, payload = unwrapped(line.value)
-            if kind in ("response_item", "compacted"):
+            if line.kind in _OTHERS:
                 break
-            if count := self._new(kind, payload):
+            if count := self._new(line):
                 state["claimed"] = state["start"] + line.start
                 return _sum(owed, usage(count.last))
         return owed
@@ -90,8 +91,8 @@ class Tokens:
         """What the request for the summary used: it was counted just before."""
         return self._state.pop("usage", None)
 
-    def _new(self, kind: str | None, payload: Record) -> Count | None:
-        count = count_of(kind, payload)
+    def _new(self, line: Line) -> Count | None:
+        count = count_of(line.kind, line.payload)
         return count if count and (count.certain or count.total != self._state.get("total")) else None
 
 

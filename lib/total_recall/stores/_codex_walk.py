@@ -59,6 +59,22 @@ class Walk:
             state.setdefault(key, value)
         state.setdefault("about", {})
         state.setdefault("calls", {})
+        self._readers: dict[str, Callable[[Record, str | None], list[Record]]] = {
+            "response_item": self._item,
+            "event_msg": self._event,
+            "session_meta": self._meta,
+            "turn_context": self._turn,
+            "compacted": self._compacted,
+            "token_usage_record": self._counted,
+        }
+        self._item_readers: dict[str, Callable[[Record, str | None], list[Record]]] = {
+            "message": self._message,
+            "agent_message": self._agent_message,
+            "reasoning": self._reasoning,
+            **dict.fromkeys(items.CALLS, self._call),
+            **dict.fromkeys(items.OUTPUTS, self._output),
+            **dict.fromkeys(items.REMOTE_COMPACTIONS, self._remote_compaction),
+        }
 
     def __iter__(self) -> Iterator[Entry]:
         state, files = self.state, self.session.files
@@ -112,13 +128,13 @@ class Walk:
         value = line.value
         if value is None:
             return Entry(line.text)
-        kind, payload = unwrapped(value)
+        kind, payload = line.kind, line.payload
         if kind is not None:
             self.state["bare"] = payload is value
         ts = rfc3339(value.get("timestamp"))
         self._replayed = self._copies.active and self._copies.hold(kind, payload, value.get("ordinal"), ts)
-        read = _READERS.get(kind) if kind else None
-        return Entry(line.text, ts, read(self, payload, ts) if read else None)
+        read = self._readers.get(kind) if kind else None
+        return Entry(line.text, ts, read(payload, ts) if read else None)
 
     def _say(self, role: str, ts: str | None, content: str, *, authorship: str, **known: Any) -> Record:
         self.state["id"] += 1
@@ -137,13 +153,13 @@ class Walk:
 
     def _item(self, payload: Record, ts: str | None) -> list[Record]:
         kind = payload.get("type")
-        read = _ITEM_READERS.get(kind) if isinstance(kind, str) else None
-        return read(self, payload, ts) if read else []
+        read = self._item_readers.get(kind) if isinstance(kind, str) else None
+        return read(payload, ts) if read else []
 
     def _event(self, payload: Record, ts: str | None) -> list[Record]:
         kind, state = payload.get("type"), self.state
         if kind == "token_count":
-            return self._counted("event_msg", payload)
+            return self._counted(payload, ts)
         if kind == "task_started":
             # Only turns that a prompt began carry an attribution: a compaction in another one was asked for.
             if "turn_attribution" in payload:
@@ -197,8 +213,8 @@ class Walk:
         if other and other != self.session.session_id and not known.get("child"):
             about["forked_from"] = {"session_id": other, "kind": "fork"}
 
-    def _counted(self, kind: str, payload: Record) -> list[Record]:
-        self._tokens.meet(kind, payload, self.state["start"] + self.line.start)
+    def _counted(self, payload: Record, ts: str | None) -> list[Record]:
+        self._tokens.meet(self.line, self.state["start"] + self.line.start)
         return []
 
     def _turn(self, payload: Record, ts: str | None) -> list[Record]:
@@ -243,10 +259,10 @@ class Walk:
         for line in self._ahead.peek():
             if line.value is None:
                 return None
-            kind, payload = unwrapped(line.value)
-            if kind == "event_msg" and (shown := items.prompt_event(payload)) is not None:
+            payload = line.payload
+            if line.kind == "event_msg" and (shown := items.prompt_event(payload)) is not None:
                 return True if shown == text else False if shown in others else None
-            if kind == "response_item":
+            if line.kind == "response_item":
                 if payload.get("role") == "user":
                     others.add(items.squeezed(payload.get("content")))
                 elif payload.get("role") not in ("developer", "system"):
@@ -290,13 +306,12 @@ class Walk:
         if not text or (said is not None and said == payload.get("id")):
             return False
         for line in self._ahead.peek():
-            kind, following = unwrapped(line.value)
-            if kind == "compacted":
-                return text in str(following.get("message"))
+            if line.kind == "compacted":
+                return text in str(line.payload.get("message"))
             if (
                 line.value is None
-                or kind == "response_item"
-                or following.get("type") in ("task_complete", "turn_aborted")
+                or line.kind == "response_item"
+                or line.payload.get("type") in ("task_complete", "turn_aborted")
             ):
                 return False
             seen += 1
@@ -374,27 +389,8 @@ class Walk:
     def _remote_compaction(self, payload: Record, ts: str | None) -> list[Record]:
         """A compaction whose summary is encrypted; a `compacted` line that follows is the record of it."""
         for line in self._ahead.peek():
-            kind, _ = unwrapped(line.value)
-            if kind == "compacted":
+            if line.kind == "compacted":
                 return []
-            if kind == "response_item":
+            if line.kind == "response_item":
                 break
         return self._compacted({}, ts)
-
-
-_ITEM_READERS: dict[str, Callable[[Walk, Record, str | None], list[Record]]] = {
-    "message": Walk._message,
-    "agent_message": Walk._agent_message,
-    "reasoning": Walk._reasoning,
-    **dict.fromkeys(items.CALLS, Walk._call),
-    **dict.fromkeys(items.OUTPUTS, Walk._output),
-    **dict.fromkeys(items.REMOTE_COMPACTIONS, Walk._remote_compaction),
-}
-_READERS: dict[str, Callable[[Walk, Record, str | None], list[Record]]] = {
-    "response_item": Walk._item,
-    "event_msg": Walk._event,
-    "session_meta": Walk._meta,
-    "turn_context": Walk._turn,
-    "compacted": Walk._compacted,
-    "token_usage_record": lambda walk, payload, _: walk._counted("token_usage_record", payload),
-}

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from ..notices import Notices, Unreadable
 from ..record import Record
+from ._codex_counting import CountingWalk
 from ._codex_files import Heads, rollout_id, rollouts, threads
 from ._codex_items import string
-from ._codex_lines import Line, unwrapped
+from ._codex_lines import Line
 from ._codex_walk import Walk
 from ._jsonl import Lines
 from .base import Entry, Memory, Place, Reference, State, Store, newest_first, stands
@@ -77,6 +78,9 @@ class Codex(Store):
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, whole=whole))
+
+    def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
+        return iter(CountingWalk(session, state, self.notices, self._original, whole=True))
 
     def _walk(self, session: Reference, state: State, *, whole: bool = False) -> Walk:
         return Walk(session, state, self.notices, self._original, whole=whole)
@@ -214,10 +218,9 @@ def _is_naming(value: Record) -> bool:
 
 def _rolled_back(line: Line) -> int:
     """How many turns a thread_rolled_back event takes back; 0 for any other line."""
-    kind, payload = unwrapped(line.value)
-    if kind != "event_msg" or payload.get("type") != "thread_rolled_back":
+    if line.kind != "event_msg" or line.payload.get("type") != "thread_rolled_back":
         return 0
-    turns = payload.get("num_turns")
+    turns = line.payload.get("num_turns")
     return turns if isinstance(turns, int) and turns > 0 else 0
 
 

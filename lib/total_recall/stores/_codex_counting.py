@@ -1,0 +1,34 @@
+"""The pass over a Codex thread that only counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..record import Record, countable
+from ._codex_items import string
+from ._codex_walk import Walk
+
+
+class CountingWalk(Walk):
+    """Makes of the lines only what counting needs: nothing of outputs, and of the others no more than is counted.
+
+    Its state is the same, so that a Walk can go on behind any line.
+    """
+
+    def _say(self, role: str, ts: str | None, content: str, *, authorship: str, **known: Any) -> Record:
+        self.state["id"] += 1
+        return countable(
+            self.state["id"],
+            role,
+            content,
+            authorship=authorship,
+            tool_calls=known.get("tool_calls", ()),
+            kind=known.get("kind"),
+            replayed=self._replayed,
+            agent=known.get("agent"),
+        )
+
+    def _output(self, payload: Record, ts: str | None) -> list[Record]:
+        self.state["id"] += 1
+        self.state["calls"].pop(string(payload.get("call_id")), None)
+        return []
