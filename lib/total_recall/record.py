@@ -115,12 +115,11 @@ def message(
 def countable(
     number: int,
     role: str,
-    content: str = "",
-    *,
+    content: str,
     authorship: str,
-    tool_calls: Sequence[Any] = (),
-    kind: str | None = None,
-    replayed: bool | None = None,
+    tool_calls: Sequence[Any],
+    kind: str | None,
+    replayed: bool | None,
     agent: str | None = None,
 ) -> Record:
     """What counting needs of a message record (see `stores.base.Tally`), made at a fraction of the cost.

@@ -324,16 +324,8 @@ class Counter(Reader):
 
     def _message(self, role: str, content: str, authorship: str, **known: Any) -> Record:
         self.state["id"] += 1
-        return countable(
-            self.state["id"],
-            role,
-            content,
-            authorship=authorship,
-            tool_calls=known.get("tool_calls", ()),
-            kind=known.get("kind"),
-            replayed=self._replayed,
-            agent=self._sidechain,
-        )
+        calls, kind = known.get("tool_calls", ()), known.get("kind")
+        return countable(self.state["id"], role, content, authorship, calls, kind, self._replayed, self._sidechain)
 
     def _results(self, results: list[Block], record: Record) -> list[Record]:
         self.state["id"] += len(results)

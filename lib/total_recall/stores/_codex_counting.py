@@ -15,18 +15,21 @@ class CountingWalk(Walk):
     Its state is the same, so that a Walk can go on behind any line.
     """
 
-    def _say(self, role: str, ts: str | None, content: str, *, authorship: str, **known: Any) -> Record:
+    def _say(
+        self,
+        role: str,
+        ts: str | None,
+        content: str,
+        authorship: str,
+        kind: str | None = None,
+        thinking: str | None = None,
+        tool_calls: list[Record] | None = None,
+        model: str | None = None,
+        usage: Record | None = None,
+        **known: Any,
+    ) -> Record:
         self.state["id"] += 1
-        return countable(
-            self.state["id"],
-            role,
-            content,
-            authorship=authorship,
-            tool_calls=known.get("tool_calls", ()),
-            kind=known.get("kind"),
-            replayed=self._replayed,
-            agent=known.get("agent"),
-        )
+        return countable(self.state["id"], role, content, authorship, tool_calls or (), kind, self._replayed)
 
     def _output(self, payload: Record, ts: str | None) -> list[Record]:
         self.state["id"] += 1

@@ -13,28 +13,10 @@ _OTHERS = frozenset(("response_item", "compacted"))  # what has usage of its own
 
 
 class Count(NamedTuple):
-    """One line that counts tokens: the thread's total, and what the last response used.
-
-    A `token_count` event may be repeated, and then has the total of the one before it; a token_usage_record (0.171)
-    is written once for each response, `certain`.
-    """
+    """One line that counts tokens: the thread's total, and what the last response used."""
 
     total: int
     last: Record
-    certain: bool
-
-
-def count_of(kind: str | None, payload: Record) -> Count | None:
-    """The token count that a line holds."""
-    if kind == "token_usage_record":
-        total, last = payload.get("thread_token_usage"), payload.get("usage")
-    elif kind == "event_msg" and payload.get("type") == "token_count":
-        info = mapping(payload.get("info"))
-        total, last = info.get("total_token_usage"), info.get("last_token_usage")
-    else:
-        return None
-    total = mapping(total).get("total_tokens")
-    return Count(total, mapping(last), kind == "token_usage_record") if isinstance(total, int) else None
 
 
 def usage(last: Record) -> Record:
@@ -62,12 +44,14 @@ class Tokens:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._claimed: Count | None = None  # that of the line which `state["claimed"]` tells of
 
     def meet(self, line: Line, place: int) -> None:
         """A line that counts, at an offset over all files."""
         state = self._state
-        if count := self._new(line):
-            if state.get("claimed") != place:
+        claimed = state.get("claimed") == place
+        if count := self._claimed if claimed and self._claimed else self._new(line):
+            if not claimed:
                 state["usage"] = _sum(state.get("usage"), usage(count.last))
             state["total"] = count.total
 
@@ -83,7 +67,7 @@ class Tokens:
             if line.kind in _OTHERS:
                 break
             if count := self._new(line):
-                state["claimed"] = state["start"] + line.start
+                state["claimed"], self._claimed = state["start"] + line.start, count
                 return _sum(owed, usage(count.last))
         return owed
 
@@ -92,8 +76,22 @@ class Tokens:
         return self._state.pop("usage", None)
 
     def _new(self, line: Line) -> Count | None:
-        count = count_of(line.kind, line.payload)
-        return count if count and (count.certain or count.total != self._state.get("total")) else None
+        """The count that a line holds, unless it repeats the one before it.
+
+        A `token_count` event may be repeated, and then has the same total; a token_usage_record (0.171) is written
+        once for each response.
+        """
+        payload = line.payload
+        if line.kind == "event_msg" and payload.get("type") == "token_count":
+            info = mapping(payload.get("info"))
+            total = mapping(info.get("total_token_usage")).get("total_tokens")
+            if not isinstance(total, int) or total == self._state.get("total"):
+                return None
+            return Count(total, mapping(info.get("last_token_usage")))
+        if line.kind == "token_usage_record":
+            total = mapping(payload.get("thread_token_usage")).get("total_tokens")
+            return Count(total, mapping(payload.get("usage"))) if isinstance(total, int) else None
+        return None
 
 
 def _sum(one: Record | None, other: Record) -> Record:

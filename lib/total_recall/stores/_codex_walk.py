@@ -136,7 +136,19 @@ class Walk:
         read = self._readers.get(kind) if kind else None
         return Entry(line.text, ts, read(payload, ts) if read else None)
 
-    def _say(self, role: str, ts: str | None, content: str, *, authorship: str, **known: Any) -> Record:
+    def _say(
+        self,
+        role: str,
+        ts: str | None,
+        content: str,
+        authorship: str,
+        kind: str | None = None,
+        thinking: str | None = None,
+        tool_calls: list[Record] | None = None,
+        model: str | None = None,
+        usage: Record | None = None,
+        **known: Any,
+    ) -> Record:
         self.state["id"] += 1
         return message(
             "codex",
@@ -146,7 +158,12 @@ class Walk:
             ts,
             content,
             authorship=authorship,
+            thinking=thinking,
+            tool_calls=tool_calls,
+            kind=kind,
             replayed=self._replayed or None,
+            model=model,
+            usage=usage,
             ref={"path": self._path, "offset": self.line.start, "length": len(self.line.text)},
             **known,
         )
@@ -158,22 +175,23 @@ class Walk:
 
     def _event(self, payload: Record, ts: str | None) -> list[Record]:
         kind, state = payload.get("type"), self.state
-        if kind == "token_count":
+        if kind == "item_completed":
+            item = items.mapping(payload.get("item"))
+            shown = item.get("type")
+            if shown == "AgentMessage" and isinstance(item.get("id"), str):
+                state["said"] = item["id"]
+            elif shown == "UserMessage":
+                state["prompts"] = True
+            else:
+                return self._nested(item, ts)
+        elif kind == "token_count":
             return self._counted(payload, ts)
-        if kind == "task_started":
+        elif kind == "task_started":
             # Only turns that a prompt began carry an attribution: a compaction in another one was asked for.
             if "turn_attribution" in payload:
                 state["trigger"] = "auto"
             elif "trigger" in state:
                 state["trigger"] = "manual"
-        elif kind == "item_completed":
-            item = items.mapping(payload.get("item"))
-            if item.get("type") == "AgentMessage" and isinstance(item.get("id"), str):
-                state["said"] = item["id"]
-            elif item.get("type") == "UserMessage":
-                state["prompts"] = True
-            else:
-                return self._nested(item, ts)
         elif kind == "user_message":
             state["prompts"] = True
         return []
@@ -233,7 +251,7 @@ class Walk:
             return self._user(payload, ts)
         if role == "assistant":
             return self._answer(payload, ts)
-        return [self._say("system", ts, items.text_of(payload.get("content")), authorship="injected")]
+        return [self._say("system", ts, items.text_of(payload.get("content")), "injected")]
 
     def _user(self, payload: Record, ts: str | None) -> list[Record]:
         content = payload.get("content")
@@ -247,11 +265,11 @@ class Walk:
         """A text in the user role: injected, of that class, or with None a person's (in a sub-agent, its task)."""
         text = items.text_of(content)
         if kind is not None:
-            return self._say("user", ts, text, authorship="injected", kind=kind)
+            return self._say("user", ts, text, "injected", kind=kind)
         child, about = self.state.get("child"), self.state["about"]
         if "title" not in about and not (child and self._replayed) and (words := items.words_of(content).strip()):
             about["title"] = one_line(words)
-        return self._say("user", ts, text, authorship="delegated" if child and not self._replayed else "human")
+        return self._say("user", ts, text, "delegated" if child and not self._replayed else "human")
 
     def _is_typed(self, text: str) -> bool | None:
         """Whether the next UI prompt event shows this text; None when nothing can be told from the lines to come."""
@@ -278,23 +296,20 @@ class Walk:
         if task and text.strip():
             self.state["about"].setdefault("title", one_line(text))
         authorship = "delegated" if task else "injected"
-        return [self._say("user", ts, text, authorship=authorship, agent=author or None)]
+        return [self._say("user", ts, text, authorship, agent=author or None)]
 
     # -- the model's items --------------------------------------------------------------------------------------
 
-    def _by_model(self, ts: str | None, content: str = "", **known: Any) -> list[Record]:
-        model = self.state["about"].get("model")
-        return [
-            self._say(
-                "assistant",
-                ts,
-                content,
-                authorship="model",
-                model=model,
-                usage=self._tokens.of_item(self._ahead),
-                **known,
-            )
-        ]
+    def _by_model(
+        self,
+        ts: str | None,
+        content: str = "",
+        kind: str | None = None,
+        thinking: str | None = None,
+        tool_calls: list[Record] | None = None,
+    ) -> list[Record]:
+        model, usage = self.state["about"].get("model"), self._tokens.of_item(self._ahead)
+        return [self._say("assistant", ts, content, "model", kind, thinking, tool_calls, model, usage)]
 
     def _answer(self, payload: Record, ts: str | None) -> list[Record]:
         text = items.text_of(payload.get("content"))
@@ -346,7 +361,7 @@ class Walk:
             "tool",
             ts,
             text,
-            authorship="tool",
+            "tool",
             tool_call_id=call_id,
             tool_name=name,
             is_error=failed,
@@ -372,9 +387,9 @@ class Walk:
             "assistant",
             ts,
             "",
-            authorship="model",
+            "model",
+            kind,
             tool_calls=[tool_call(call_id, name, arguments)],
-            kind=kind,
             model=self.state["about"].get("model"),
         )
         return [call, self._result(ts, call_id, output, failed)]
@@ -384,7 +399,7 @@ class Walk:
     def _compacted(self, payload: Record, ts: str | None) -> list[Record]:
         text = items.string(payload.get("message")) or ""
         known = {"trigger": self.state.get("trigger"), "usage": self._tokens.of_compaction()}
-        return [self._say("system", ts, text, authorship="injected", kind="compaction", **known)]
+        return [self._say("system", ts, text, "injected", kind="compaction", **known)]
 
     def _remote_compaction(self, payload: Record, ts: str | None) -> list[Record]:
         """A compaction whose summary is encrypted; a `compacted` line that follows is the record of it."""
