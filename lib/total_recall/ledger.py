@@ -12,7 +12,6 @@ moves it aside. Nothing here asks a model.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from .locking import lock
 from .notices import Notices
 from .record import Record
 from .shadow import safe_name, write_beside
@@ -243,7 +243,7 @@ class Ledger:
         os.makedirs(os.path.dirname(self.lock_path), mode=0o700, exist_ok=True)
         handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            if not _lock(handle):
+            if not lock(handle):
                 raise Locked(
                     f"the summaries of {self.session_id} are being written by another process"
                     f" ({self.lock_path} is locked) - try again when it is done"
@@ -307,26 +307,6 @@ def sessions_with_summaries(folder: str) -> frozenset[str]:
     except OSError:
         return frozenset()
     return frozenset(name[3:-12] for name in names if name.startswith("tr_") and name.endswith("_summary.csv"))
-
-
-def _lock(handle: int) -> bool:
-    """Lock a file for as long as it is open in this process; False when another has done so."""
-    try:
-        import fcntl
-    except ImportError:
-        from importlib import import_module
-
-        windows = import_module("msvcrt")
-        lock = lambda: windows.locking(handle, windows.LK_NBLCK, 1)  # noqa: E731
-    else:
-        lock = lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # noqa: E731
-    try:
-        lock()
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK):
-            return False
-        raise
-    return True
 
 
 def _part_file(from_id: int, to_id: int) -> str:
