@@ -13,7 +13,6 @@ import orjson
 import pytest
 from sample import ROOT, copy_sample, isolated, store_environment
 
-
 # A shell that runs the tests in the background has them ignore interrupts, and so would every program they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -15,6 +15,9 @@ from contextlib import closing
 import orjson
 import pytest
 from sample import ROOT
+from total_recall.ledger import Ledger
+from total_recall.notices import Notices
+from total_recall.profile_cache import cached
 
 from .layouts import LAYOUTS
 from .programs import environment, run
@@ -249,7 +252,7 @@ def _answers(env):
     return len(run("tr-list", env=env).records), sorted((hit["session_id"], hit["id"]) for hit in hits.records)
 
 
-@pytest.mark.parametrize(("ending", "times"), [(signal.SIGKILL, 12), (signal.SIGTERM, 3), (signal.SIGINT, 3)])
+@pytest.mark.parametrize(("ending", "times"), [(signal.SIGKILL, 26), (signal.SIGTERM, 3), (signal.SIGINT, 3)])
 def test_ended_at_any_moment_the_next_run_makes_everything_right(ending, times, many, tmp_path):
     laid, env = many
     expected = _answers(env)
@@ -269,6 +272,77 @@ def test_ended_at_any_moment_the_next_run_makes_everything_right(ending, times, 
         assert _answers(env) == expected
 
     assert statuses <= {0, -ending, 130}
+
+
+WRITING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import orjson
+from total_recall.ledger import Ledger, Slice
+from total_recall.notices import Notices
+from total_recall.profile_cache import keep
+from total_recall.record import message
+def profiles(path):
+    with open(path, "rb") as file:
+        profile = orjson.loads(file.read())["profile"]
+    while True:
+        for count in (1, 2):
+            keep(path, profile | {"tools": dict.fromkeys(map("tool {}".format, range(2000)), count)})
+def blocks(folder):
+    ledger = Ledger(folder, "claude", "s", Notices())
+    while True:
+        with ledger.locked():
+            if len(ledger.blocks) == 5:
+                while ledger.blocks:
+                    ledger.drop()
+            part = Slice(ledger.next_id)
+            for number in range(ledger.next_id, ledger.next_id + 3):
+                part.add(message("claude", "s", number, "user", None, "x", authorship="human"))
+            ledger.append(part, "y" * 9000)
+print("ready", flush=True)
+globals()[sys.argv[2]](sys.argv[3])
+"""
+
+
+@pytest.fixture
+def killed():
+    """Let a program write one kind of derived state over and over, and kill it at a random moment."""
+    chance = random.Random(50)
+
+    def kill(what, where):
+        words = [sys.executable, "-c", WRITING, str(ROOT / "lib"), what, str(where)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout.readline() == b"ready\n"
+            time.sleep(chance.uniform(0, 0.05))
+            assert writer.poll() is None
+            writer.kill()
+
+    return kill
+
+
+def test_a_profile_killed_while_it_is_written_is_the_one_before_or_the_one_after(killed, derived):
+    (path,) = derived.shadow.glob("tr_*_meta.json")
+    before = orjson.loads(path.read_bytes())["profile"]
+    written = [f"tool {number}" for number in range(2000)]
+    for _ in range(12):
+        killed("profiles", path)
+        kept = cached(str(path), 0, before["file_size"])
+        assert kept["tools"] in (before["tools"], *(dict.fromkeys(written, count) for count in (1, 2)))
+
+
+def test_a_ledger_killed_while_it_is_written_has_whole_blocks_in_their_order(killed, tmp_path):
+    numbers = set()
+    for _ in range(12):
+        killed("blocks", tmp_path)
+        notices = Notices()
+        ledger = Ledger(str(tmp_path), "claude", "s", notices)
+        assert not notices.said
+        assert [(block.from_id, block.to_id) for block in ledger.blocks] == [
+            (1 + 3 * n, 3 + 3 * n) for n in range(len(ledger.blocks))
+        ]
+        assert "".join(ledger.composed()).count("y" * 9000) == len(ledger.blocks)
+        numbers.add(len(ledger.blocks))
+    assert max(numbers) > 0
 
 
 def test_the_folder_may_be_deleted_while_it_is_written(many, tmp_path):
