@@ -3,6 +3,7 @@
 Whatever becomes of it, the same is printed as without it, and the next run has it whole again.
 """
 
+import os
 import random
 import shutil
 import signal
@@ -345,6 +346,21 @@ def test_a_ledger_killed_while_it_is_written_has_whole_blocks_in_their_order(kil
     assert max(numbers) > 0
 
 
+def test_what_a_killed_run_left_beside_an_index_goes_when_the_next_is_made(derived):
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=subprocess.PIPE)
+    left = [derived.shadow / f"index.{int(ended.stdout)}", derived.shadow / f"index.old.{os.getpid()}"]
+    others = [derived.shadow / "index.mine", derived.shadow / f"index.{os.getppid()}"]
+    for path in (*left, *others):
+        path.mkdir()
+        (path / "meta.json").write_bytes(b"{}")
+    (derived.shadow / "index" / "stamp.json").unlink()
+
+    assert derived.check()
+
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)
+
+
 def test_the_folder_may_be_deleted_while_it_is_written(many, tmp_path):
     _, env = many
     expected = _answers(env)
@@ -401,7 +417,7 @@ def test_a_second_writer_that_may_not_wait_says_so_and_a_search_goes_on(many, tm
 
 @pytest.mark.parametrize("blocks", [0, 8, 64])
 @pytest.mark.parametrize("line", ["tr-list", "tr-index", "tr-search pangolia", "tr-profile"])
-def test_a_full_disk_costs_what_is_remembered_and_nothing_that_is_printed(line, blocks, many):
+def test_a_full_disk_costs_what_is_remembered_and_nothing_that_is_printed(line, blocks, many, tmp_path):
     _, env = many
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     limited = f"trap '' XFSZ; ulimit -f {blocks}; {sys.executable} {ROOT / 'bin'}/{line} | cat"
@@ -409,6 +425,8 @@ def test_a_full_disk_costs_what_is_remembered_and_nothing_that_is_printed(line, 
 
     assert b"Traceback" not in done.stderr
     assert b"unexpected" not in done.stderr
+    assert b"damaged" not in done.stderr
+    assert not list(tmp_path.glob("shadow/*/index.*"))
     again = run(*line.split(), env=env)
     assert again.status == 0
     if line in ("tr-list", "tr-profile"):
