@@ -53,7 +53,7 @@ class Claude(Store):
         """All transcripts, sub-agents' too; where they were written is known only from their records."""
         if not self.exists():
             return []
-        return transcripts(self.root, since, self.notices, self.harness)
+        return transcripts(self.root, since, self.notices, self.harness, self.parent)
 
     def parent(self, session: Reference) -> str | None:
         """From the folder it lies in, or from the first record of what 2.0 wrote beside its sessions."""
