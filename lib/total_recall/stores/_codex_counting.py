@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..record import Record, countable
-from ._codex_items import string
+from ._codex_items import arguments_of, called, string
 from ._codex_walk import Walk
+from .tools import is_shell
 
 
 class CountingWalk(Walk):
@@ -30,6 +31,11 @@ class CountingWalk(Walk):
     ) -> Record:
         self.state["id"] += 1
         return countable(self.state["id"], role, content, authorship, tool_calls or (), kind, self._replayed)
+
+    def _call(self, payload: Record, ts: str | None) -> list[Record]:
+        call_id, name = called(payload)
+        arguments = arguments_of(payload) if is_shell("codex", name) else None
+        return self._by_model(ts, "", self._opened(call_id, name, arguments), None, [payload])
 
     def _output(self, payload: Record, ts: str | None) -> list[Record]:
         self.state["id"] += 1

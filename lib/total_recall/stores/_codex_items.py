@@ -166,21 +166,25 @@ def thinking_of(payload: Record) -> str | None:
     return "\n\n".join(texts) or None
 
 
-def call_of(payload: Record) -> tuple[str | None, str, Any]:
-    """(call id, tool name, arguments) of an item that calls a tool."""
-    kind = payload.get("type")
+_TOOL_OF_CALL = {"web_search_call": "web_search", "local_shell_call": "local_shell"}
+
+
+def called(payload: Record) -> tuple[str | None, str]:
+    """(call id, tool name) of an item that calls a tool."""
     call_id = string(payload.get("call_id")) or string(payload.get("id"))
-    if kind == "web_search_call":
-        return call_id, "web_search", printable(payload.get("action"))
-    if kind == "local_shell_call":
-        return call_id, "local_shell", printable(payload.get("action"))
+    if name := _TOOL_OF_CALL.get(payload["type"]):
+        return call_id, name
     name = string(payload.get("name")) or ""
     server = string(payload.get("namespace")) or ""
-    if server.startswith("mcp__"):
-        name = f"{server}__{name}"
-    if kind == "custom_tool_call":
-        return call_id, name, printable(payload.get("input"))
-    return call_id, name, _parsed(payload.get("arguments"))
+    return call_id, f"{server}__{name}" if server.startswith("mcp__") else name
+
+
+def arguments_of(payload: Record) -> Any:
+    """The arguments of an item that calls a tool."""
+    kind = payload["type"]
+    if kind in _TOOL_OF_CALL:
+        return printable(payload.get("action"))
+    return printable(payload.get("input")) if kind == "custom_tool_call" else _parsed(payload.get("arguments"))
 
 
 def _parsed(arguments: Any) -> Any:

@@ -338,7 +338,8 @@ class Walk:
         return self._by_model(ts, thinking=thinking) if thinking else []
 
     def _call(self, payload: Record, ts: str | None) -> list[Record]:
-        call_id, name, arguments = items.call_of(payload)
+        call_id, name = items.called(payload)
+        arguments = items.arguments_of(payload)
         kind = self._opened(call_id, name, arguments)
         return self._by_model(ts, tool_calls=[tool_call(call_id, name, arguments)], kind=kind)
 
@@ -398,8 +399,8 @@ class Walk:
 
     def _compacted(self, payload: Record, ts: str | None) -> list[Record]:
         text = items.string(payload.get("message")) or ""
-        known = {"trigger": self.state.get("trigger"), "usage": self._tokens.of_compaction()}
-        return [self._say("system", ts, text, "injected", kind="compaction", **known)]
+        trigger, usage = self.state.get("trigger"), self._tokens.of_compaction()
+        return [self._say("system", ts, text, "injected", "compaction", usage=usage, trigger=trigger)]
 
     def _remote_compaction(self, payload: Record, ts: str | None) -> list[Record]:
         """A compaction whose summary is encrypted; a `compacted` line that follows is the record of it."""

@@ -160,6 +160,11 @@ class Folder:
         self._notices = notices
         self._delegated = delegated
         self._copied = copied
+        self._readers: dict[str, Callable[[dict[str, Any], State, Record], list[Record]]] = {
+            "user": self._user,
+            "assistant": self._assistant,
+            "tool": self._tool,
+        }
 
     def entries(self, state: State, *, whole: bool = False) -> Iterator[tuple[dict[str, Any] | None, Entry]]:
         """Each stored message with its entry, from where `state` stands.
@@ -221,25 +226,24 @@ class Folder:
         value = line.value
         if value is None:
             return Entry(line.source)
-        make = {"user": self._user, "assistant": self._assistant, "tool": self._tool}.get(text_of(value.get("role")))
-        if make is None:
+        read = self._readers.get(text_of(value.get("role")))
+        if read is None:
             return Entry(line.source)
         state["id"] += 1
         state["count"] += 1
         common = {"ref": line.ref, "replayed": line.end <= self._copied or None}
-        record = make(value, state, common)
-        return Entry(line.source, None, [record])
+        return Entry(line.source, None, read(value, state, common))
 
-    def _user(self, line: dict[str, Any], state: State, common: Record) -> Record:
+    def _user(self, line: dict[str, Any], state: State, common: Record) -> list[Record]:
         text = text_of(line.get("content"))
         number = state["id"]
         if _is_frame(line, first=not state["begun"]):
             known: Record = {"authorship": "injected", "kind": "compaction"} | common
-            return message(HARNESS, self._session_id, number, "system", None, summary_of(text), **known)
+            return [message(HARNESS, self._session_id, number, "system", None, summary_of(text), **known)]
         author, kind = self._authorship(line, text)
         state["begun"] = state["begun"] or author != "injected"
         text = "\n".join(filter(None, [text, *_images(line.get("images"))]))
-        return message(HARNESS, self._session_id, number, "user", None, text, authorship=author, kind=kind, **common)
+        return [message(HARNESS, self._session_id, number, "user", None, text, authorship=author, kind=kind, **common)]
 
     def _authorship(self, line: dict[str, Any], text: str) -> tuple[str, str | None]:
         """Who wrote a text in the user role, and its class where that does not follow."""
@@ -252,18 +256,20 @@ class Folder:
             injected = mark is not False
         return ("injected" if injected else "delegated" if self._delegated else "human"), None
 
-    def _assistant(self, line: dict[str, Any], state: State, common: Record) -> Record:
+    def _assistant(self, line: dict[str, Any], state: State, common: Record) -> list[Record]:
         state["begun"] = True
         content = text_of(line.get("content"))
-        calls = [_call(call) for call in line["tool_calls"]] if isinstance(line.get("tool_calls"), list) else []
+        calls = []
         kind = None
-        for call in calls:
-            own = tools.call_class(HARNESS, call["name"], call["arguments"])
-            if call["id"]:
-                state["calls"][call["id"]] = [call["name"], own == "self"]
+        for call in calls_of(line):
+            arguments = call.arguments
+            own = tools.call_class(HARNESS, call.name, arguments)
+            if call.id:
+                state["calls"][call.id] = [call.name, own == "self"]
             if not content:
                 kind = own if kind is None or own == "self" else kind
-        return message(
+            calls.append(tool_call(call.id, call.name, arguments))
+        record = message(
             HARNESS,
             self._session_id,
             state["id"],
@@ -276,8 +282,9 @@ class Folder:
             kind=kind,
             **common,
         )
+        return [record]
 
-    def _tool(self, line: dict[str, Any], state: State, common: Record) -> Record:
+    def _tool(self, line: dict[str, Any], state: State, common: Record) -> list[Record]:
         state["begun"] = True
         call_id = string(line.get("tool_call_id"))
         called, own = state["calls"].pop(call_id, (None, False))
@@ -285,7 +292,7 @@ class Folder:
         text = text_of(line.get("content"))
         result = fields(line.get("tool_result"))
         kind = tools.kind_of(HARNESS, name) if name else None
-        return message(
+        record = message(
             HARNESS,
             self._session_id,
             state["id"],
@@ -300,18 +307,36 @@ class Folder:
             **common,
             tool_result=encodable(result.get("output")) if kind in ("todo", "question") else None,
         )
+        return [record]
 
 
-def _call(call: Any) -> Record:
-    function = fields(fields(call).get("function"))
-    arguments = function.get("arguments")
-    if isinstance(arguments, str):
-        try:
-            arguments = orjson.loads(arguments)
-        except ValueError:
-            pass  # the model's text, as it is
-    arguments = encodable(arguments)
-    return tool_call(string(fields(call).get("id")), text_of(function.get("name")), arguments)
+class Call(NamedTuple):
+    """A call of a tool as it is stored; its arguments are a text until they are asked for."""
+
+    id: str | None
+    name: str
+    stored: Any
+
+    @property
+    def arguments(self) -> Any:
+        """The JSON value that the model sent, or its text where that is none."""
+        if isinstance(self.stored, str):
+            try:
+                return encodable(orjson.loads(self.stored))
+            except ValueError:
+                pass
+        return encodable(self.stored)
+
+
+def calls_of(line: dict[str, Any]) -> list[Call]:
+    """The calls that a message of the model makes."""
+    stored = line.get("tool_calls")
+    return [_call(fields(call)) for call in stored] if isinstance(stored, list) else []
+
+
+def _call(call: dict[str, Any]) -> Call:
+    function = fields(call.get("function"))
+    return Call(string(call.get("id")), text_of(function.get("name")), function.get("arguments"))
 
 
 def _failed(text: str, result: dict[str, Any], kind: str | None) -> bool:

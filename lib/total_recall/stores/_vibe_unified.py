@@ -91,7 +91,7 @@ class Unified:
         for waiting in list(state["open"]):
             name, number, mark = waiting
             placed = self._transcript.find(name, mark) or self._transcript.find(name)
-            if placed is None or _unfinished(placed.entry):
+            if placed is None or unfinished(placed.entry):
                 continue
             state["open"].remove(waiting)
             result = self._result(placed, number)
@@ -99,7 +99,7 @@ class Unified:
 
     def _placed(self, placed: Placed, state: State) -> Iterator[Entry]:
         """One transcript entry, or the legacy lines up to the one it is a copy of."""
-        number = _imported(placed.entry)
+        number = imported(placed.entry)
         yield from self._lines_up_to(number, placed, state) if number else self._rest_of_legacy(state)
         if state["at"] <= placed.number:
             _pass(placed, state)
@@ -192,13 +192,13 @@ class Unified:
             known.pop("ts", None) or ts,
             content,
             ref={"path": placed.path, "entry": name} if name else None,
-            replayed=True if _imported(placed.entry) else None,
+            replayed=True if imported(placed.entry) else None,
             **known,
         )
 
     def _message(self, placed: Placed, state: State) -> list[Record]:
         entry = placed.entry
-        role, text, copied = entry.get("role"), content_of(entry.get("content")), _imported(entry) > 0
+        role, text, copied = entry.get("role"), content_of(entry.get("content")), imported(entry) > 0
         if role not in ("user", "assistant"):
             return []
         if role == "user" and copied and text.startswith(FRAME) and FRAME_END not in text:
@@ -242,11 +242,15 @@ class Unified:
         calls = [tool_call(string(entry.get("id")), name, arguments)]
         known: Record = {"authorship": "model", "tool_calls": calls, "kind": tools.call_class(HARNESS, name, arguments)}
         call = self._record(placed, state["id"] - 1, "assistant", **known)
-        if not _unfinished(entry):
+        if not unfinished(entry):
             return [call, self._result(placed, state["id"])]
-        if string(entry.get("id")):
-            state["open"].append([entry["id"], state["id"], placed.mark])
+        self._wait(placed, state)
         return [call]
+
+    def _wait(self, placed: Placed, state: State) -> None:
+        """Remember an effect whose result has not come."""
+        if name := string(placed.entry.get("id")):
+            state["open"].append([name, state["id"], placed.mark])
 
     def _result(self, placed: Placed, number: int) -> Record:
         entry, detail = placed.entry, fields(placed.entry.get("detail"))
@@ -271,7 +275,7 @@ class Unified:
         state["id"] += 1
         entry = placed.entry
         command = text_of(fields(fields(entry.get("detail")).get("input")).get("command"))
-        text = "\n".join(filter(None, [f"!{command}", "" if _unfinished(entry) else _output(entry)]))
+        text = "\n".join(filter(None, [f"!{command}", "" if unfinished(entry) else _output(entry)]))
         return self._record(placed, state["id"], "user", text, authorship="injected", kind="command")
 
     def _checkpoint(self, placed: Placed, state: State) -> list[Record]:
@@ -317,7 +321,7 @@ def _pass(placed: Placed, state: State) -> None:
     state["offset"] = max(state["offset"], placed.mark[3] + state["copied"])
 
 
-def _imported(entry: dict[str, Any]) -> int:
+def imported(entry: dict[str, Any]) -> int:
     """The n of `imported-<n>`, which an import or a fork calls its copy of the n-th message; else 0."""
     found = _IMPORTED.match(text_of(entry.get("id")))
     return int(found[1]) if found else 0
@@ -335,7 +339,7 @@ def _being_written(entry: dict[str, Any]) -> bool:
     return entry.get("type") in ("message", "reasoning") and entry.get("generationStatus") == "in_progress"
 
 
-def _unfinished(entry: dict[str, Any]) -> bool:
+def unfinished(entry: dict[str, Any]) -> bool:
     status = fields(entry.get("state")).get("status")
     return status is None or status in _UNFINISHED
 

@@ -246,6 +246,11 @@ def _is_own_tool(name: str) -> bool:
     return _OWN_TOOL.search(name) is not None
 
 
+def is_shell(harness: str, name: str) -> bool:
+    """Whether a tool runs commands: of all others the name alone tells whether a call is our own."""
+    return kind_of(harness, name) == "shell"
+
+
 def call_class(harness: str, name: str, arguments: Any) -> str:
     """The class of a record that holds this call: `tool-input`, or `self`."""
     return "self" if is_own(harness, name, arguments) else "tool-input"

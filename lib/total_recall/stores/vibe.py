@@ -24,6 +24,7 @@ from ..notices import Unreadable
 from ..record import Record, one_line
 from ..regular import open_regular
 from ..times import from_epoch, rfc3339
+from ._vibe_counting import CountingFolder, CountingUnified
 from ._vibe_legacy import Folder, document_head, folder_files, head, identities
 from ._vibe_lineage import Found, families, unified_head
 from ._vibe_text import FRAME, HARNESS, SCRATCHPAD
@@ -202,17 +203,26 @@ class Vibe(Store):
         return known
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
+        return self._walk(session, state, Folder, Unified, whole=whole)
+
+    def skimmed(self, session: Reference, state: State) -> Iterator[Entry]:
+        return self._walk(session, state, CountingFolder, CountingUnified, whole=True)
+
+    def _walk(
+        self, session: Reference, state: State, folder: type[Folder], unified: type[Unified], *, whole: bool
+    ) -> Iterator[Entry]:
         about = self._head(session)
         if about["damage"] and os.path.isdir(session.path):
             self.notices.say(f"{os.path.join(session.path, 'meta.json')}: {about['damage']}; the messages were read")
         if session.key["layout"] == "unified":
-            yield from self._transcript(session, self._origin(session)).entries(state, whole=whole)
+            origin = self._origin(session, folder)
+            yield from self._transcript(session, unified, origin).entries(state, whole=whole)
         else:
-            for _, entry in self._lines(session).entries(state, whole=whole):
+            for _, entry in self._lines(session, folder).entries(state, whole=whole):
                 yield entry
 
-    def _lines(self, session: Reference) -> Folder:
-        return Folder(
+    def _lines(self, session: Reference, folder: type[Folder] = Folder) -> Folder:
+        return folder(
             session.files[0],
             session.session_id,
             self.notices,
@@ -220,11 +230,13 @@ class Vibe(Store):
             copied=session.key["copied"],
         )
 
-    def _transcript(self, session: Reference, origin: Folder | None = None) -> Unified:
+    def _transcript(
+        self, session: Reference, unified: type[Unified] = Unified, origin: Folder | None = None
+    ) -> Unified:
         child = self._head(session)["parent"] is not None
-        return Unified(session.path, session.session_id, self.notices, child=child, legacy=origin)
+        return unified(session.path, session.session_id, self.notices, child=child, legacy=origin)
 
-    def _origin(self, session: Reference) -> Folder | None:
+    def _origin(self, session: Reference, folder: type[Folder]) -> Folder | None:
         """The folder that a unified session was imported from; exactly that, whatever other folders go on with it."""
         origin = self._head(session)["legacy"]
         if origin is None:
@@ -236,7 +248,7 @@ class Vibe(Store):
         for name in names:
             messages, meta = folder_files(os.path.join(self.root, name))
             if name.endswith("_" + origin[:8]) and head(meta, messages)["session_id"] == origin:
-                return self._imported(session, messages)
+                return self._imported(session, messages, folder)
         self.notices.say(f"{session.path}: the folder of {origin}, which it was imported from, is not there")
         return None
 
@@ -254,9 +266,9 @@ class Vibe(Store):
         except FileNotFoundError:
             return None
 
-    def _imported(self, session: Reference, path: str) -> Folder:
+    def _imported(self, session: Reference, path: str, folder: type[Folder] = Folder) -> Folder:
         """The legacy lines that stand at the beginning of a unified session: copies, all of them."""
-        return Folder(path, session.session_id, self.notices, copied=float("inf"))
+        return folder(path, session.session_id, self.notices, copied=float("inf"))
 
     def resume(self, row: Record) -> list[str]:
         return ["vibe", "--resume", row["session_id"]]
