@@ -99,13 +99,11 @@ class Copies:
         self._state = state
         self._known: list[Any] | None = None
 
-    @property
-    def active(self) -> bool:
-        """Whether the next record may be a copy."""
-        return self._state["copied"] is not None
-
     def holds(self, record: Record, about: Record) -> bool:
-        """Whether this record is a copy; `about["forked_from"]` is then the oldest session that holds it."""
+        """Whether this record is a copy, while there may be any.
+
+        `about["forked_from"]` is then the oldest session that holds it.
+        """
         copied = self._state["copied"]
         found = self._forked(record) if copied["kind"] == "fork" else self._resumed(record, copied["places"])
         if found is None:

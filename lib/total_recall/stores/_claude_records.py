@@ -119,7 +119,8 @@ class Reader:
             self._replayed = True
             self.about["forked_from"] = {"session_id": origin["sessionId"], "kind": "fork"}
         else:
-            self._replayed = (self._copies.active and self._copies.holds(record, self.about)) or None
+            copied = self.state["copied"] is not None and self._copies.holds(record, self.about)
+            self._replayed = copied or None
         self._sidechain = "sidechain" if record.get("isSidechain") is True and not self._agent else None
 
     def _learn(self, record: Record) -> None:

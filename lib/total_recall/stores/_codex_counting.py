@@ -32,6 +32,19 @@ class CountingWalk(Walk):
         self.state["id"] += 1
         return countable(self.state["id"], role, content, authorship, tool_calls or (), kind, self._replayed)
 
+    def _by_model(
+        self,
+        ts: str | None,
+        content: str = "",
+        kind: str | None = None,
+        thinking: str | None = None,
+        tool_calls: list[Record] | None = None,
+    ) -> list[Record]:
+        self._tokens.pass_item(self._ahead)
+        self.state["id"] += 1
+        calls = tool_calls or ()
+        return [countable(self.state["id"], "assistant", content, "model", calls, kind, self._replayed)]
+
     def _call(self, payload: Record, ts: str | None) -> list[Record]:
         call_id, name = called(payload)
         arguments = arguments_of(payload) if is_shell("codex", name) else None

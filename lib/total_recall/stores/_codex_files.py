@@ -28,7 +28,7 @@ from .base import Memory, Reference
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _IDS = re.compile(rf"({_UUID})(?:_({_UUID}))?$")
 _KINDS = (".jsonl", ".jsonl.zst", ".json")  # of two copies in one folder the first of these is read
-_PIECE = 1 << 16
+_PIECE = 1 << 14
 _DEEPEST = 16
 
 
@@ -151,7 +151,7 @@ def head(path: str) -> Record:
 
 def _first_line(path: str) -> bytes:
     pieces: list[bytes] = []
-    with cast(BufferedReader, open_session(path)) as source:
+    with cast(BufferedReader, open_session(path, _PIECE)) as source:
         while piece := source.read1(_PIECE):
             pieces.append(piece)
             if b"\n" in piece:

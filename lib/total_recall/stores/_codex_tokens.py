@@ -61,15 +61,22 @@ class Tokens:
         The count follows the response's items, before the outputs of its calls. Up to 0.45 it goes before the items:
         the first of them takes it, as the next item takes a count that none before it could.
         """
-        state = self._state
-        owed = state.pop("usage", None)
+        owed, count = self._state.pop("usage", None), self._claim(ahead)
+        return _sum(owed, usage(count.last)) if count else owed
+
+    def pass_item(self, ahead: Ahead) -> None:
+        """The same, where nobody wants to know it."""
+        self._state.pop("usage", None)
+        self._claim(ahead)
+
+    def _claim(self, ahead: Ahead) -> Count | None:
         for line in ahead.peek():
             if line.kind in _OTHERS:
                 break
             if count := self._new(line):
-                state["claimed"], self._claimed = state["start"] + line.start, count
-                return _sum(owed, usage(count.last))
-        return owed
+                self._state["claimed"], self._claimed = self._state["start"] + line.start, count
+                return count
+        return None
 
     def of_compaction(self) -> Record | None:
         """What the request for the summary used: it was counted just before."""

@@ -25,6 +25,7 @@ GONE = "gone"  # the read_error of a session that was deleted after it was liste
 _LISTED = 10  # how many children and aliases a row names
 _BOOKMARK_BYTES = 256 * 1024
 _END_BYTES = 1024
+_UNASKED = frozenset(("tool", "injected"))  # neither a person's words nor the model's
 
 
 class Place(NamedTuple):
@@ -428,6 +429,8 @@ class Tally:
         self.first_prompt: str | None = known.get("first_prompt")
         self.slice: int | None = known.get("slice")
         self.bookmarks: list[tuple[int, str]] = bookmarks or []
+        self._start: str = self.counts["start_time"] or ""
+        self._end: str = self.counts["end_time"] or ""
         self._group: list[str] = known.get("group", ["", ""])
         self._marked = self.state.get("offset", 0)
 
@@ -436,10 +439,10 @@ class Tally:
         counts = self.counts
         counts["line_count"] += 1
         if ts := entry.ts:
-            if counts["start_time"] is None or ts < counts["start_time"]:
-                counts["start_time"] = ts
-            if counts["end_time"] is None or ts > counts["end_time"]:
-                counts["end_time"] = ts
+            if ts > self._end:
+                self._end = counts["end_time"] = ts
+            if ts < self._start or not self._start:
+                self._start = counts["start_time"] = ts
         for message in entry.messages:
             self._count(message, entry)
         if self.state.get("offset", 0) - self._marked >= _BOOKMARK_BYTES:
@@ -448,12 +451,11 @@ class Tally:
 
     def _count(self, message: Record, entry: Entry) -> None:
         counts, group = self.counts, entry.group
-        author = message["authorship"]
         if message["class"] == "compaction":
             counts["has_compaction"] = True
             if "branch" not in message:
                 self.slice = entry.slice or message["id"]
-        if author == "tool" or author == "injected":
+        if message["authorship"] in _UNASKED:
             return
         counts["empty"] = False
         prompt = message["role"] == "user"
