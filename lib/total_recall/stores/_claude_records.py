@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..record import Record, countable, message, tool_call
+from ..record import Record, message, tool_call
 from ..times import rfc3339
 from ._claude_content import Block, blocks, content_of, text_of, thought, told, type_of
 from ._claude_copies import Copies, Repeats
@@ -153,7 +153,18 @@ class Reader:
         self._part += 1
         return ref
 
-    def _message(self, role: str, content: str, authorship: str, *, model: str | None = None, **known: Any) -> Record:
+    def _message(
+        self,
+        role: str,
+        content: str,
+        authorship: str,
+        kind: str | None = None,
+        thinking: str | None = None,
+        tool_calls: list[Record] | None = None,
+        model: str | None = None,
+        usage: Record | None = None,
+        **known: Any,
+    ) -> Record:
         self.state["id"] += 1
         return message(
             self._session.harness,
@@ -163,10 +174,14 @@ class Reader:
             self._ts,
             content,
             authorship=authorship,
-            ref=self._ref(),
+            thinking=thinking,
+            tool_calls=tool_calls,
+            kind=kind,
             replayed=self._replayed,
             model=model,
             agent=self._sidechain,
+            usage=usage,
+            ref=self._ref(),
             **known,
         )
 
@@ -195,7 +210,7 @@ class Reader:
             kind = "skill"
         if authorship != "injected":
             text = shown(text)
-        return self._message("user", text, authorship, kind=kind)
+        return self._message("user", text, authorship, kind)
 
     def _results(self, results: list[Block], record: Record) -> list[Record]:
         structured = record.get("toolUseResult") if len(results) == 1 else None
@@ -211,10 +226,10 @@ class Reader:
             "tool",
             text_of(blocks(block.get("content"))),
             "tool",
+            result_class(self._session.harness, name, own),
             tool_call_id=call,
             tool_name=name,
             is_error=block.get("is_error") is True,
-            kind=result_class(self._session.harness, name, own),
             tool_result=structured,
         )
 
@@ -230,7 +245,7 @@ class Reader:
         if content is None:
             return []
         messages = self.unfinished()
-        text, thoughts, blocks = told(content)
+        text, thoughts, calls = told(content)
         if record.get("isApiErrorMessage") not in (None, False):
             return [*messages, self._message("system", text, "injected")]
         response = record["message"]
@@ -239,23 +254,26 @@ class Reader:
             self.about["model"] = model
         else:
             model = None
-        own = [self._called(block) for block in blocks]
+        own = [self._called(call) for call in calls] if calls else []
         kind = None
-        if not text and (blocks or thoughts) and all(own):
-            kind = "self" if blocks else "reasoning"
-        messages.append(
-            self._message(
-                "assistant",
-                text,
-                "model",
-                thinking="\n".join(map(thought, thoughts)) or None,
-                tool_calls=[tool_call(_id_of(block), _name_of(block), block.get("input")) for block in blocks],
-                kind=kind,
-                model=model,
-                usage=self._usages.added(response, record.get("requestId")),
-            )
-        )
+        if not text and (calls or thoughts) and all(own):
+            kind = "self" if calls else "reasoning"
+        usage = self._usages.added(response, record.get("requestId"))
+        messages.append(self._answer(text, thoughts, calls, kind, model, usage))
         return messages
+
+    def _answer(
+        self,
+        text: str,
+        thoughts: list[Block],
+        calls: list[Block],
+        kind: str | None,
+        model: str | None,
+        usage: Record | None,
+    ) -> Record:
+        thinking = "\n".join(map(thought, thoughts)) or None if thoughts else None
+        made = [tool_call(_id_of(call), _name_of(call), call.get("input")) for call in calls] if calls else None
+        return self._message("assistant", text, "model", kind, thinking, made, model, usage)
 
     def _called(self, block: Block) -> bool:
         """A call of a tool, which from now on waits for its result: whether it is one of our own."""
@@ -287,7 +305,7 @@ class Reader:
             return messages
         content = record.get("content")
         if subtype == "local_command" and isinstance(content, str):
-            return [*self.unfinished(), self._message("user", content, "injected", kind="command")]
+            return [*self.unfinished(), self._message("user", content, "injected", "command")]
         return []
 
     def _kept(self, data: Record) -> int | None:
@@ -306,7 +324,7 @@ class Reader:
             "system",
             summary,
             "injected",
-            kind="compaction",
+            "compaction",
             trigger=boundary.get("trigger"),
             tokens_before=boundary.get("tokens_before"),
         )
@@ -315,25 +333,6 @@ class Reader:
         queued = record["attachment"]
         marks = queued if queued.get("commandMode") in (None, "prompt") else {**queued, "isMeta": True}
         return [*self.unfinished(), self._typed(marks, text_of(blocks(queued.get("prompt"))))]
-
-
-class Counter(Reader):
-    """Makes of the records only what counting needs: nothing of results, and of the others no more than is counted.
-
-    Its state is the same, so that a Reader can go on behind any record.
-    """
-
-    def _message(self, role: str, content: str, authorship: str, **known: Any) -> Record:
-        self.state["id"] += 1
-        calls, kind = known.get("tool_calls", ()), known.get("kind")
-        return countable(self.state["id"], role, content, authorship, calls, kind, self._replayed, self._sidechain)
-
-    def _results(self, results: list[Block], record: Record) -> list[Record]:
-        self.state["id"] += len(results)
-        for block in results:
-            if isinstance(call := block.get("tool_use_id"), str):
-                self.calls.pop(call, None)
-        return []
 
 
 def _is_queued(record: Record) -> bool:

@@ -18,9 +18,10 @@ from ..record import Record
 from ..regular import open_regular
 from ._claude_branches import abandoned
 from ._claude_copies import Repeats
+from ._claude_counting import Counter
 from ._claude_files import is_record, transcripts
 from ._claude_project import Project, custom_title, is_agent, title_file
-from ._claude_records import Counter, Reader
+from ._claude_records import Reader
 from ._jsonl import Lines, parse
 from ._transcript import placed
 from .base import Entry, Memory, Place, Reference, State, Store, stamp
