@@ -48,15 +48,14 @@ class Ahead:
     """The lines of one file, with a look at those to come. Damage that the look meets is raised in its turn."""
 
     def __init__(self, source: Lines | Document) -> None:
-        self._source = source
-        self._lines = iter(source)
+        self._lines = self._read(source)
         self._waiting: deque[Line] = deque()
         self._ended = False
         self._error: Unreadable | None = None
 
     def __iter__(self) -> Iterator[Line]:
-        waiting = self._waiting
-        while line := waiting.popleft() if waiting else self._read():
+        waiting, lines = self._waiting, self._lines
+        while line := waiting.popleft() if waiting else next(lines, None):
             yield line
         if self._error:
             raise self._error
@@ -66,7 +65,7 @@ class Ahead:
         size = place = 0
         while place < _AHEAD_LINES and size < _AHEAD_BYTES:
             if place == len(self._waiting):
-                line = self._read()
+                line = next(self._lines, None)
                 if line is None:
                     return
                 self._waiting.append(line)
@@ -79,13 +78,10 @@ class Ahead:
         """Whether a look that saw so many lines saw all there are."""
         return self._ended and seen == len(self._waiting)
 
-    def _read(self) -> Line | None:
+    def _read(self, source: Lines | Document) -> Iterator[Line]:
         try:
-            start, text, value = next(self._lines)
-        except StopIteration:
-            self._ended = True
-            return None
+            for start, text, value in source:
+                yield Line(start, text, value, source.offset, source.number)
         except Unreadable as error:
-            self._ended, self._error = True, error
-            return None
-        return Line(start, text, value, self._source.offset, self._source.number)
+            self._error = error
+        self._ended = True

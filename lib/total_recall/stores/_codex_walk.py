@@ -16,6 +16,7 @@ from . import _codex_items as items
 from ._codex_copies import Copies
 from ._codex_files import Document, is_bare_meta
 from ._codex_lines import Ahead, Line, unwrapped
+from ._codex_looks import is_compacted, is_summary, is_typed
 from ._codex_tokens import Tokens
 from ._jsonl import Lines
 from .base import Entry, Reference, State
@@ -257,7 +258,7 @@ class Walk:
         content = payload.get("content")
         if isinstance(content, list) and (found := items.kinds(payload)):
             return [self._said_by(kind, parts, ts) for kind, parts in items.runs(content, found)]
-        typed = self._is_typed(items.squeezed(content))
+        typed = is_typed(self._ahead, items.squeezed(content), shown=bool(self.state.get("prompts")))
         kind = None if typed else items.class_of_envelope(items.text_of(content))
         return [self._said_by("injected-text" if kind is None and typed is False else kind, content, ts)]
 
@@ -270,22 +271,6 @@ class Walk:
         if "title" not in about and not (child and self._replayed) and (words := items.words_of(content).strip()):
             about["title"] = one_line(words)
         return self._say("user", ts, text, "delegated" if child and not self._replayed else "human")
-
-    def _is_typed(self, text: str) -> bool | None:
-        """Whether the next UI prompt event shows this text; None when nothing can be told from the lines to come."""
-        others = set()
-        for line in self._ahead.peek():
-            if line.value is None:
-                return None
-            payload = line.payload
-            if line.kind == "event_msg" and (shown := items.prompt_event(payload)) is not None:
-                return True if shown == text else False if shown in others else None
-            if line.kind == "response_item":
-                if payload.get("role") == "user":
-                    others.add(items.squeezed(payload.get("content")))
-                elif payload.get("role") not in ("developer", "system"):
-                    return False if self.state.get("prompts") else None
-        return None
 
     def _agent_message(self, payload: Record, ts: str | None) -> list[Record]:
         """A message between agents: the task of this thread, or a report to it."""
@@ -313,25 +298,8 @@ class Walk:
 
     def _answer(self, payload: Record, ts: str | None) -> list[Record]:
         text = items.text_of(payload.get("content"))
-        return [] if self._is_summary(payload, text) else self._by_model(ts, text)
-
-    def _is_summary(self, payload: Record, text: str) -> bool:
-        """Whether an answer is the summary that a compaction wrote: no UI item shows it, and `compacted` follows."""
-        said, seen = self.state.get("said"), 0
-        if not text or (said is not None and said == payload.get("id")):
-            return False
-        for line in self._ahead.peek():
-            if line.kind == "compacted":
-                return text in str(line.payload.get("message"))
-            if (
-                line.value is None
-                or line.kind == "response_item"
-                or line.payload.get("type") in ("task_complete", "turn_aborted")
-            ):
-                return False
-            seen += 1
-        # The end of a file that is being written: what no UI item shows is the summary of a compaction under way.
-        return said is not None and isinstance(payload.get("id"), str) and self._ahead.is_last(seen)
+        written = is_summary(self._ahead, text, payload.get("id"), self.state.get("said"))
+        return [] if written else self._by_model(ts, text)
 
     def _reasoning(self, payload: Record, ts: str | None) -> list[Record]:
         thinking = items.thinking_of(payload)
@@ -404,9 +372,4 @@ class Walk:
 
     def _remote_compaction(self, payload: Record, ts: str | None) -> list[Record]:
         """A compaction whose summary is encrypted; a `compacted` line that follows is the record of it."""
-        for line in self._ahead.peek():
-            if line.kind == "compacted":
-                return []
-            if line.kind == "response_item":
-                break
-        return self._compacted({}, ts)
+        return [] if is_compacted(self._ahead) else self._compacted({}, ts)
