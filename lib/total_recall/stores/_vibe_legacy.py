@@ -37,6 +37,7 @@ from ._vibe_text import (
 )
 from .base import Entry, State
 
+_PIECE = 1 << 13
 _FAILED = ("<tool_error>", "<user_cancellation>")
 _RETURNCODE = re.compile(r"\nreturncode: (-?\d{1,9})\s*\Z")
 
@@ -91,9 +92,9 @@ def described(meta: dict[str, Any]) -> Record:
 def _first_message(path: str) -> Any:
     """The first line of a file, parsed, read in small steps; None when there is none."""
     try:
-        with open_regular(path) as source:
+        with open_regular(path, buffering=0) as source:
             pieces: list[bytes] = []
-            while piece := source.raw.read(1 << 16):  # type: ignore[attr-defined]
+            while piece := source.read(_PIECE):
                 pieces.append(piece.partition(b"\n")[0])
                 if b"\n" in piece:
                     break
