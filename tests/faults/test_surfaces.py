@@ -37,23 +37,13 @@ def _hostile(value, key=""):
     return value
 
 
-_TEXTS = {
-    *("text", "thinking", "content", "output", "stdout", "stderr", "summary", "aiTitle", "customTitle", "title"),
-    *(
-        "command",
-        "cmd",
-        "description",
-        "prompt",
-        "message",
-        "name",
-        "file_path",
-        "filePath",
-        "path",
-        "cwd",
-        "gitBranch",
-    ),
-    *("model", "question", "header", "label", "subject", "arguments", "reasoning_content", "branch", "tool", "error"),
-}
+_TEXTS = frozenset(
+    (
+        "text thinking content output stdout stderr summary aiTitle customTitle title command cmd description prompt "
+        "message name file_path filePath path cwd gitBranch model question header label subject arguments "
+        "reasoning_content branch tool error"
+    ).split()
+)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -86,39 +76,14 @@ def test_what_is_fed_to_tr_fmt_may_be_anything():
     values = (None, True, 7, -1.5, "x", [], {}, [None], {"a": 1}, HOSTILE)
     env = {"PATH": os.environ["PATH"]}
     keys = (
-        *(
-            "harness",
-            "session_id",
-            "title",
-            "file_size",
-            "user_count",
-            "end_time",
-            "directory",
-            "id",
-            "role",
-            "content",
-        ),
-        *(
-            "ts",
-            "who",
-            "text",
-            "question",
-            "answers",
-            "options",
-            "header",
-            "action",
-            "todo",
-            "status",
-            "snippet",
-            "score",
-        ),
-        *("docs", "role_counts", "interesting_events", "root", "exists", "error", "newest", "sessions", "shadow_root"),
-        *("thinking", "tool_calls", "class", "tool_name", "bounds", "notice", "notices", "unreadable", "line_count"),
-        *("assistant_count", "tool_count", "parent_session_id", "first_ts", "last_ts", "tools", "files", "usage"),
-    )
+        "harness session_id title file_size user_count end_time directory id role content ts who text question "
+        "answers options header action todo status snippet score docs role_counts interesting_events root exists "
+        "error newest sessions shadow_root thinking tool_calls class tool_name bounds notice notices unreadable "
+        "line_count assistant_count tool_count parent_session_id first_ts last_ts tools files usage"
+    ).split()
     lists = ("stores", "messages", "user_messages", "records", "pairs", "events", "hits", "indexed", "profile")
     lines = [orjson.dumps(dict.fromkeys(keys, value)) for value in values]
-    lines += [orjson.dumps(dict.fromkeys((*keys, name), value)) for name in lists for value in values]
+    lines += [orjson.dumps(dict.fromkeys([*keys, name], value)) for name in lists for value in values]
     lines += [orjson.dumps({name: [value, {"session_id": value, "id": value}]}) for name in lists for value in values]
     lines += [
         b"{",

@@ -185,14 +185,14 @@ class GeminiReader(Reader):
 
     def _done(self, call: Record, place: int) -> Record | None:
         """The result that stands beside a call, if it has one."""
-        status, id = call.get("status"), string(call.get("id"))
+        status, id = string(call.get("status")), string(call.get("id"))
         parts = parts_of(call.get("result")) if call.get("result") is not None else []
         if (not parts and status not in _FINAL) or (id and id in self.answered):
             return None
         outcomes = [outcome(response) for response in responses_of(parts)]
         texts = [text for text, _ in outcomes] or [text_of(parts) or _shown(call)]
         beside = text_of([part for part in parts if "functionResponse" not in part]) if outcomes else ""
-        failed = status in ("error", "cancelled") if isinstance(status, str) else any(bad for _, bad in outcomes)
+        failed = status in ("error", "cancelled") if status else any(bad for _, bad in outcomes)
         text = "\n".join(filter(None, (*texts, beside)))
         return self._result(call, text, failed, part=place + 1, ts=rfc3339(call.get("timestamp")) or self.ts)
 
