@@ -319,12 +319,12 @@ LAYOUTS: dict[str, Callable[[Path], Laid]] = {
 }
 LINES = [name for name in LAYOUTS if not name.startswith("opencode")]
 # One layout of each harness, the present one: for faults that have nothing to do with how records are written.
-HARNESSES = ["claude", "codex", "vibe", "vibe unified", "opencode"]
+HARNESSES = ["claude", "codex", "vibe", "vibe unified", "opencode", "gemini", "qwen", "pi", "copilot"]
 
 
 def lay_all(scratch: Path) -> Iterator[Laid]:
     """One store of each harness."""
-    for name in ("claude", "codex", "vibe", "opencode"):
+    for name in ("claude", "codex", "vibe", "opencode", "gemini", "qwen", "pi", "copilot"):
         yield LAYOUTS[name](scratch / name)
 
 
@@ -335,10 +335,20 @@ def _renamed_file(laid: Laid, session_id: str) -> None:
     laid.path = laid.path.rename(laid.path.with_name(f"{session_id}.jsonl"))
 
 
-def _renamed_record(laid: Laid, session_id: str) -> None:
-    first = orjson.loads(laid.units()[0])
-    first["payload"]["id"] = session_id
-    laid.spoil(0, orjson.dumps(first))
+def _renamed_record(*keys: str) -> Callable[[Laid, str], None]:
+    def rename(laid: Laid, session_id: str) -> None:
+        first = orjson.loads(laid.units()[0])
+        holder = first
+        for key in keys[:-1]:
+            holder = holder[key]
+        holder[keys[-1]] = session_id
+        laid.spoil(0, orjson.dumps(first))
+
+    return rename
+
+
+def _renamed_folder(laid: Laid, session_id: str) -> None:
+    laid.path = laid.path.parent.rename(laid.path.parent.with_name(session_id)) / laid.path.name
 
 
 def _renamed_document(laid: Laid, session_id: str) -> None:
@@ -355,9 +365,13 @@ def _renamed_row(laid: Laid, session_id: str) -> None:
 
 _RENAMED = {
     "claude": _renamed_file,
-    "codex": _renamed_record,
+    "codex": _renamed_record("payload", "id"),
     "vibe": _renamed_document,
     "opencode": _renamed_row,
+    "gemini": _renamed_record("sessionId"),
+    "qwen": _renamed_file,
+    "pi": _renamed_record("id"),
+    "copilot": _renamed_folder,
 }
 
 

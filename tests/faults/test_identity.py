@@ -1,6 +1,7 @@
 """Which session is meant: ids of any characters, the same id in several places, prefixes, families."""
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -11,7 +12,9 @@ import pytest
 import zstandard
 from sample import FIXTURES, isolated
 
-from .layouts import LAYOUTS, renamed
+from tests.stores.transcripts import ROOTS
+
+from .layouts import HARNESSES, LAYOUTS, lay_all, renamed
 from .programs import agree, environment, run, run_all
 
 NAMES = {
@@ -37,11 +40,14 @@ NAMES = {
     "only a dot": ".",
 }
 FILE_NAMES = [name for name in NAMES if "/" not in NAMES[name]]
-# Each of them where it is a file's name, and in a column; half of them, by turns, where it is in a record.
+FOLDER_NAMES = [name for name in FILE_NAMES if NAMES[name] not in (".", "..")]
+# Each of them where it is a file's name, and in a column; by turns, where it is in a record or in a name elsewhere.
+IN_RECORDS = ("codex", "vibe", "gemini", "pi")
 CASES = [
     *(("claude", name) for name in FILE_NAMES),
     *(("opencode", name) for name in NAMES),
-    *((("codex", "vibe")[number % 2], name) for number, name in enumerate(NAMES)),
+    *((IN_RECORDS[number % 4], name) for number, name in enumerate(NAMES)),
+    *((("qwen", "copilot")[number % 2], name) for number, name in enumerate(FOLDER_NAMES)),
 ]
 
 
@@ -84,6 +90,11 @@ def _folder_without_metadata(laid, name):
     laid.target = "session_" + os.fsdecode(name)
 
 
+def _sessions_folder(laid, name):
+    _moved(laid, laid.path.parent, name)
+    laid.target = os.fsdecode(name)
+
+
 def _root(laid, name):
     laid.root = _moved(laid, laid.root, name)
 
@@ -94,7 +105,11 @@ PLACES = {
     ("codex", "file"): _rollout,
     ("vibe", "project"): _project,
     ("vibe", "folder without metadata"): _folder_without_metadata,
-    **{(name, "root"): _root for name in ("claude", "codex", "vibe", "vibe unified", "opencode", "opencode tree")},
+    ("gemini", "project"): lambda laid, name: _moved(laid, laid.path.parent.parent, name),
+    ("qwen", "file"): _file,
+    ("pi", "project"): _project,
+    ("copilot", "project"): _sessions_folder,
+    **{(name, "root"): _root for name in (*HARNESSES, "opencode tree")},
 }
 
 
@@ -118,11 +133,10 @@ def test_a_path_is_any_bytes(layout, what, name, tmp_path):
     )
 
 
-@pytest.mark.parametrize("layout", ["claude", "codex", "vibe", "opencode"])
+@pytest.mark.parametrize("layout", ["claude", "codex", "vibe", "opencode", "gemini", "qwen", "pi", "copilot"])
 def test_the_command_that_resumes_is_safe_in_a_shell(layout, tmp_path):
-    for number, name in enumerate(NAMES.values()):
-        if layout == "claude" and "/" in name:
-            continue
+    in_names = layout in ("claude", "qwen", "copilot")
+    for number, name in enumerate(NAMES[name] for name in (FOLDER_NAMES if in_names else NAMES)):
         laid = LAYOUTS[layout](tmp_path / str(number))
         renamed(laid, name)
         env = environment(tmp_path, laid)
@@ -138,7 +152,8 @@ def test_the_command_that_resumes_is_safe_in_a_shell(layout, tmp_path):
         )
         done = subprocess.run(["bash", "-c", shown + 'eval "$1"', "bash", made.out], capture_output=True, cwd=tmp_path)
         words = done.stdout.decode().split("\0")[:-1]
-        assert (words, done.stderr) == (["cd", "--", known["directory"], *known["argv"]], b"")
+        moved = ["cd", "--", known["directory"]] if known["directory"] else []
+        assert (words, done.stderr) == ([*moved, *known["argv"]], b"")
         assert name in known["argv"]
     assert not (tmp_path / "hacked").exists()
 
@@ -214,7 +229,7 @@ def test_sub_agents_of_one_id_are_told_apart(tmp_path):
 
 
 def test_one_id_in_two_harnesses_is_said_with_their_names_and_h_chooses(tmp_path):
-    stores = [LAYOUTS[name](tmp_path / name) for name in ("claude", "codex", "vibe", "opencode")]
+    stores = list(lay_all(tmp_path))
     for laid in stores:
         renamed(laid, "twin")
     env = environment(tmp_path, *stores)
@@ -222,8 +237,10 @@ def test_one_id_in_two_harnesses_is_said_with_their_names_and_h_chooses(tmp_path
     ran = run("tr-extract", "twin", env=env)
 
     assert ran.status == 0
-    assert "matches 4 sessions" in ran.err
-    assert all(f"({laid.harness})" in ran.err for laid in stores)
+    assert f"matches {len(stores)} sessions" in ran.err
+    named = re.findall(r"twin \((\w+)\)", ran.err)
+    assert len(set(named)) == 4
+    assert set(named) < {laid.harness for laid in stores}
     for laid in stores:
         chosen = run("tr-extract", "-H", laid.harness, "twin", env=env)
         assert (chosen.err, {message["harness"] for message in chosen.records}) == ("", {laid.harness})
@@ -261,6 +278,7 @@ FIXTURE_STORES = {
     "codex": "codex/.codex/sessions",
     "vibe": "vibe/mixed-3.0.3/logs/session",
     "opencode": "opencode/main-1.18.33/opencode",
+    **{harness: f"{harness}/{root}" for harness, root in ROOTS.items()},
 }
 
 
@@ -272,7 +290,7 @@ def test_what_a_list_prints_every_program_accepts(harness, tmp_path):
     listed = run("tr-list", env=env)
     ids = [row["session_id"] for row in listed.records]
 
-    assert len(ids) == len(set(ids)) > 10
+    assert len(ids) == len(set(ids)) >= (1 if harness in ROOTS else 10)
     for tool in ("tr-list", "tr-profile"):
         again = run(tool, "-", env=env, stdin=listed.out)
         assert [row["session_id"] for row in again.records] == ids
