@@ -21,8 +21,8 @@ from total_recall.notices import Notices
 from total_recall.stores.base import Reference, Store
 from total_recall.stores.registry import adapter
 
-from tests.stores.rich_transcripts import ID, RICH
-from tests.stores.transcripts import ROOTS
+from tests.stores.rich_transcripts import ID, RICH, pi_entry
+from tests.stores.transcripts import ROOTS, moment
 
 Units = Sequence[bytes | None]  # None is a unit that is taken out
 
@@ -379,3 +379,56 @@ def renamed(laid: Laid, session_id: str) -> None:
     """Give the target another id, where its harness takes it from."""
     _RENAMED[laid.harness](laid, session_id)
     laid.target = session_id
+
+
+# -- under another title ---------------------------------------------------------------------------------------
+
+
+def _with_record(record: Callable[[str, str], dict]) -> Callable[[Laid, str], None]:
+    def entitle(laid: Laid, title: str) -> None:
+        laid.put([*laid.units(), orjson.dumps(record(laid.target, title))])
+
+    return entitle
+
+
+def _qwen_title(session_id: str, title: str) -> dict:
+    payload = {"subtype": "custom_title", "systemPayload": {"customTitle": title}}
+    return {"uuid": title, "sessionId": session_id, "timestamp": moment(30), "type": "system"} | payload
+
+
+def _with_document(laid: Laid, title: str) -> None:
+    path = laid.path.with_name("meta.json")
+    path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | {"title": title}))
+
+
+def _with_row(laid: Laid, title: str) -> None:
+    with closing(sqlite3.connect(laid.path)) as database:
+        changed = "UPDATE session SET title = ?, time_updated = time_updated + 1 WHERE id = ?"
+        database.execute(changed, (title, laid.target))
+        database.commit()
+
+
+def _with_index(laid: Laid, title: str) -> None:
+    line = orjson.dumps({"id": laid.target, "thread_name": title, "updated_at": moment(0)})
+    (laid.root.parent / "session_index.jsonl").write_bytes(line + b"\n")
+
+
+def _with_file_beside(laid: Laid, title: str) -> None:
+    laid.path.with_name("workspace.yaml").write_bytes(b"name: " + orjson.dumps(title) + b"\n")
+
+
+_ENTITLED = {
+    "claude": _with_record(lambda session, title: {"type": "ai-title", "aiTitle": title, "sessionId": session}),
+    "codex": _with_index,
+    "vibe": _with_document,
+    "opencode": _with_row,
+    "gemini": _with_record(lambda _, title: {"$set": {"summary": title}}),
+    "qwen": _with_record(_qwen_title),
+    "pi": _with_record(lambda _, title: pi_entry(title, "ed", 30, "session_info", name=title)),
+    "copilot": _with_file_beside,
+}
+
+
+def entitled(laid: Laid, title: str) -> None:
+    """Give the target a title, where its harness keeps it."""
+    _ENTITLED[laid.harness](laid, title)
