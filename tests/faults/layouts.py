@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import orjson
 import zstandard
@@ -379,6 +380,36 @@ def renamed(laid: Laid, session_id: str) -> None:
     """Give the target another id, where its harness takes it from."""
     _RENAMED[laid.harness](laid, session_id)
     laid.target = session_id
+
+
+# -- in another directory --------------------------------------------------------------------------------------
+
+_FOLDERS = ("cwd", "working_directory", "directory")
+
+
+def _elsewhere(value: Any, directory: str) -> Any:
+    """A record with another working directory wherever it has one."""
+    if isinstance(value, dict):
+        return {key: directory if key in _FOLDERS else _elsewhere(held, directory) for key, held in value.items()}
+    return [_elsewhere(held, directory) for held in value] if isinstance(value, list) else value
+
+
+def placed(laid: Laid, directory: str, since: float = 0) -> None:
+    """Let the target have worked in a directory; where its records say it, in their part from `since` on."""
+    if laid.harness == "gemini":
+        (laid.path.parent.parent / ".project_root").write_text(directory)
+    elif isinstance(laid, Rows):
+        with closing(sqlite3.connect(laid.path)) as database:
+            database.execute("UPDATE session SET directory = ? WHERE id = ?", (directory, laid.target))
+            database.commit()
+    elif laid.harness in ("vibe", "opencode"):
+        for path in laid.root.rglob("*.json"):
+            if laid.target in path.read_text():
+                path.write_bytes(orjson.dumps(_elsewhere(orjson.loads(path.read_bytes()), directory)))
+    else:
+        units = laid.units()
+        moved = [orjson.dumps(_elsewhere(orjson.loads(unit), directory)) for unit in units]
+        laid.put([*units[: round(len(units) * since)], *moved[round(len(units) * since) :]])
 
 
 # -- under another title ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from sample import FIXTURES, isolated
 
 from tests.stores.transcripts import ROOTS
 
-from .layouts import HARNESSES, LAYOUTS, lay_all, renamed
+from .layouts import HARNESSES, LAYOUTS, lay_all, placed, renamed
 from .programs import agree, environment, run, run_all
 
 NAMES = {
@@ -156,6 +156,48 @@ def test_the_command_that_resumes_is_safe_in_a_shell(layout, tmp_path):
         assert (words, done.stderr) == ([*moved, *known["argv"]], b"")
         assert name in known["argv"]
     assert not (tmp_path / "hacked").exists()
+
+
+# -- directories -----------------------------------------------------------------------------------------------
+
+DIRECTORIES = (
+    "C:\\Users\\Dev\\My Proj",
+    "/home/a_b%c [x]*?",
+    "/home/\u00fcn\u00ef/\u4e2d 'q' \"",
+    "//wsl$/Ubuntu/home",
+    "/two\nlines\x1b[31m",
+)
+
+
+@pytest.mark.parametrize("layout", [*HARNESSES, "claude agent", "opencode tree"])
+def test_a_directory_is_told_as_recorded_and_selects_its_session_though_it_is_gone(layout, tmp_path):
+    for number, directory in enumerate(DIRECTORIES):
+        laid = LAYOUTS[layout](tmp_path / str(number))
+        placed(laid, directory)
+        env = environment(tmp_path / f"{number} beside", laid)
+
+        assert [row["directory"] for row in run("tr-list", laid.target, env=env).records] == [directory]
+        for words in (["tr-list"], ["tr-search", "--match", "literal", "--limit", "0", "e"]):
+            found = run(*words, "--directory", directory, env=env).records
+            assert {record["session_id"] for record in found} == {laid.target}
+            for other in (directory.swapcase(), directory.replace("_", "x").replace("%", "y").replace("C:", "c:")):
+                assert other == directory or run(*words, "--directory", other, env=env).records == []
+        resumed = run("tr-resume", laid.target, env=env)
+        assert (resumed.status, resumed.notices[0].partition(":")[0]) == (0, "the session's directory is gone")
+
+
+@pytest.mark.parametrize("layout", ["claude", "claude 1.0", "claude agent", "codex 0.45", "qwen"])
+def test_a_session_that_moved_is_listed_where_it_began_and_found_in_each_directory(layout, tmp_path):
+    laid = LAYOUTS[layout](tmp_path / "store")
+    placed(laid, "/moved/there", since=0.5)
+    env = environment(tmp_path, laid)
+    [row] = run("tr-list", laid.target, env=env).records
+
+    assert row["directory"].startswith("/home/")
+    for directory in (row["directory"], "/moved/there"):
+        for words in (["tr-list"], ["tr-search", "--match", "literal", "--limit", "0", "e"]):
+            found = run(*words, "--directory", directory, env=env).records
+            assert laid.target in {record["session_id"] for record in found}
 
 
 # -- several of one id, and one in several places --------------------------------------------------------------
