@@ -14,33 +14,37 @@ CASES = [(name, fault) for name in LAYOUTS for fault in UNITS if name in LINES o
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
-    """Of a layout: what its target tells, and each unit whose loss costs one message, as (unit, message)."""
+    """Of a layout: what its target tells, and what it tells without each of its units."""
 
     @cache
     def of(name):
         folder = tmp_path_factory.mktemp("known")
         laid = LAYOUTS[name](folder / "whole")
         whole = told(laid.messages())
-        found = []
+        left = []
         for place in range(len(laid.units())):
             laid = LAYOUTS[name](folder / str(place))
             laid.spoil(place, None)
-            left = told(laid.messages())
-            found += [(place, lost) for lost in range(len(whole)) if left == whole[:lost] + whole[lost + 1 :]][:1]
-        return whole, found
+            left.append(told(laid.messages()))
+        return whole, left
 
     return of
 
 
 @pytest.fixture
 def chosen(known):
-    """Of a layout: what its target tells, and its last unit that holds a text of the model's or a tool's."""
+    """Of a layout: what its target tells, and its last unit that holds one text of the model's or a tool's, as
+    (unit, message)."""
 
     def of(name):
-        whole, units = known(name)
-        return whole, *next(
-            (p, lost) for p, lost in reversed(units) if whole[lost]["content"] and whole[lost]["role"] != "user"
-        )
+        whole, left = known(name)
+        for place in reversed(range(len(left))):
+            for lost, message in enumerate(whole):
+                if left[place] == whole[:lost] + whole[lost + 1 :]:
+                    if message["content"] and message["role"] != "user":
+                        return whole, place, lost
+                    break
+        raise AssertionError(name)
 
     return of
 
@@ -82,6 +86,37 @@ def test_every_command_gets_through_a_session_full_of_damage(name, shift, tmp_pa
     found = run_all(laid, tmp_path)
 
     agree(found, laid)
+
+
+def _calls(messages):
+    return sum(len(message["tool_calls"]) for message in messages)
+
+
+def _results(messages):
+    return sum(message["role"] == "tool" for message in messages)
+
+
+# Where a call and its result stand in the same unit, neither is ever alone.
+APART = [name for name in LINES if name not in ("gemini", "vibe unified")]
+
+
+@pytest.mark.parametrize("name", APART)
+def test_a_call_without_a_result_is_a_call_and_a_result_without_a_call_a_result(name, known, tmp_path):
+    whole, left = known(name)
+    begun = [place for place, rest in enumerate(left) if _calls(rest) < _calls(whole)]
+    answered = [place for place, rest in enumerate(left) if _results(rest) < _results(whole)]
+    for places, lost in ((begun, _calls), (answered, _results)):
+        laid = LAYOUTS[name](tmp_path / lost.__name__)
+        laid.put([None if place in places else unit for place, unit in enumerate(laid.units())])
+
+        found = run_all(laid, tmp_path / f"{lost.__name__} beside")
+
+        agree(found, laid)
+        messages = found["tr-extract --full -- {id}"].records
+        kept = _results if lost is _calls else _calls
+        # Copilot CLI says of a call once more that it starts.
+        started = name == "copilot" and lost is _calls
+        assert (lost(messages), kept(messages)) == (started, kept(whole))
 
 
 def _row(laid):
