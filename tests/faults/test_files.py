@@ -84,6 +84,36 @@ def test_what_is_no_file_is_never_opened_and_hides_no_other_session(name, what, 
         assert ran.status in ((0, 1, 2) if tool == "tr-todo" else (0, 1)) or hidden, ran
 
 
+# The indexes and caches that harnesses keep of their sessions, from the root on.
+INDEXES = {
+    "claude": ("-home-dev-projects-beta/sessions-index.json", "../history.jsonl", "../stats-cache.json"),
+    "codex": ("../state_5.sqlite", "../session_index.jsonl", "../history.jsonl"),
+    "vibe": (".session_index.json", "../.session-index.json"),
+    "vibe unified": (".session_index.json", "unified/.session-index.json"),
+    "opencode": ("opencode-backup.db", "storage/session_diff/x.json"),
+    "gemini": ("p/logs.json", "../history.jsonl"),
+    "qwen": ("../history.jsonl", "-home-p/index.json"),
+    "copilot": ("../session-store.db", "../command-history-state.json"),
+}
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_what_a_harness_keeps_about_its_sessions_decides_nothing(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    lines = [["tr-list"], ["tr-search", "--match", "literal", "e"]]
+    before = [run(*words, env=environment(tmp_path / "before", laid)).records for words in lines]
+    for make in (lambda path: path.write_bytes(b'{"version":1,"entries":[]}\n{"id":'), os.mkfifo):
+        for place in INDEXES[name]:
+            path = Path(os.path.normpath(laid.root / place))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            make(path)
+
+        found = [run(*words, env=environment(tmp_path / make.__name__, laid)) for words in lines]
+
+        assert [(ran.status, ran.records) for ran in found] == [(0, records) for records in before]
+
+
 def _loops(laid):
     """Links by which every folder of the store is reached again, from above, from below and from itself."""
     for folder in [laid.root, *(path for path in sorted(laid.root.rglob("*")) if path.is_dir())]:

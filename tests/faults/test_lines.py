@@ -119,6 +119,24 @@ def test_a_call_without_a_result_is_a_call_and_a_result_without_a_call_a_result(
         assert (lost(messages), kept(messages)) == (started, kept(whole))
 
 
+# Vibe writes nothing but messages, or a journal beside them; two others say calls and results a second time.
+@pytest.mark.parametrize("name", [name for name in LINES if not name.startswith(("vibe", "copilot", "gemini"))])
+def test_bookkeeping_alone_is_an_empty_session(name, known, tmp_path):
+    whole, left = known(name)
+    laid = LAYOUTS[name](tmp_path / "store")
+    bookkeeping = [unit if rest == whole else None for unit, rest in zip(laid.units(), left, strict=True)]
+    laid.put(bookkeeping)
+
+    found = run_all(laid, tmp_path, also=(2,))
+
+    agree(found, laid)
+    [row] = found["tr-list -- {id}"].records
+    assert any(bookkeeping)
+    assert found["tr-extract --full -- {id}"].records == []
+    assert row["empty"]
+    assert "read_error" not in row
+
+
 def _row(laid):
     store = laid.store()
     row = store.row(laid.session(store))
