@@ -200,6 +200,19 @@ def test_a_session_that_moved_is_listed_where_it_began_and_found_in_each_directo
             assert laid.target in {record["session_id"] for record in found}
 
 
+@pytest.mark.parametrize("layout", ["claude", "codex", "vibe", "opencode", "opencode tree", "qwen", "copilot"])
+def test_a_session_without_a_directory_is_listed_and_counted_where_one_is_asked_for(layout, tmp_path):
+    laid = LAYOUTS[layout](tmp_path / "store")
+    placed(laid, "")
+    env = environment(tmp_path, laid)
+
+    assert [row["directory"] for row in run("tr-list", laid.target, env=env).records] == [None]
+    for words in (["tr-list", "--directory", "/"], ["tr-qa", "--directory", "/", "--hours", "0"]):
+        ran = run(*words, env=env)
+        assert laid.target not in {record["session_id"] for record in ran.records}
+        assert "1 session records no directory and is not selected by --directory" in ran.notices
+
+
 # -- several of one id, and one in several places --------------------------------------------------------------
 
 
