@@ -230,6 +230,9 @@ def agree(found: Mapping[str, Ran], laid: Laid) -> None:
     [profile] = found["tr-profile -- {id}"].records
     assert sum(profile["role_counts"].values()) == sum(1 for m in messages if not m.get("replayed"))
     assert profile["line_count"] == row["line_count"]
+    [store] = [row for row in found["tr-stores"].records if row["harness"] == laid.harness]
+    assert store["sessions"] == len(rows)
+    assert f" of {len(rows)} session" in found["tr-search {word}"].err
     statuses = {row["session_id"]: row["status"] for row in found["tr-index again"].records}
     assert statuses == dict.fromkeys(rows, "unchanged")
 

@@ -148,6 +148,38 @@ def test_the_store_may_be_reached_through_a_link(name, tmp_path):
     assert told(laid.messages()) == here
 
 
+@pytest.mark.parametrize("name", HARNESSES)
+def test_the_root_may_be_written_in_any_way(name, tmp_path, monkeypatch):
+    laid = LAYOUTS[name](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    [variable] = laid.environment
+    listed = run("tr-list", env=env)
+    monkeypatch.chdir(laid.root.parent)
+
+    for root in (laid.root.name, f"./{laid.root.name}/", f"{laid.root}/../{laid.root.name}/.", f" {laid.root} "):
+        assert run("tr-list", env=env | {variable: root}) == listed
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_an_empty_store_is_no_error_and_a_session_of_it_is_named_as_missing(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    shutil.rmtree(laid.root)
+    laid.root.mkdir()
+
+    for words in LISTERS:
+        ran = run(*words, env=env)
+        found = [record for record in ran.records if record.get("sessions") != 0 and "root" not in record]
+        assert (ran.status, found, ran.notices) == (words[0] in ("tr-search", "tr-said"), [], [])
+    for tool in READERS:
+        latest, named = run(tool, env=env), run(tool, laid.target, env=env)
+        windowed = tool == "tr-qa"
+        assert (latest.status, latest.out) == (1 if windowed else 2, b"")
+        assert windowed or "no sessions found under" in latest.err
+        assert (named.status, named.out) == (2, b"")
+        assert laid.target in named.err
+
+
 # -- while it is read ------------------------------------------------------------------------------------------
 
 
