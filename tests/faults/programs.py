@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import orjson
 from sample import command, isolated
 from total_recall.stores.registry import HARNESSES
@@ -174,6 +175,38 @@ COMMANDS = [
     _row("tr-fmt", "text", fed="tr-profile -- {id}"),
     _row("tr-fmt", "text", fed="tr-search {word}"),
 ]
+
+
+# Those that read sessions and ask no model, with the operands that they need.
+READING = {
+    **dict.fromkeys(("tr-list", "tr-extract", "tr-user", "tr-raw", "tr-profile", "tr-qa", "tr-todo"), "-- {id}"),
+    **dict.fromkeys(("tr-index", "tr-resume", "tr-cache", "tr-cache-drop"), "-- {id}"),
+    "tr-stores": "",
+    "tr-said": "--words={word} -- {id}",
+    "tr-search": "-- {word}",
+    "tr-context": "-- {id}:2",
+}
+_VALUES = {
+    **dict.fromkeys(("--session", "--exclude", "--parent", "--drop"), "{id}"),
+    **dict.fromkeys(("--since", "--until"), "2026-11-30T21:21:00Z"),
+    "--directory": "dev",
+    "--words": "{word}",
+    "--tool": "bash",
+}
+
+
+def option_words(tool: str) -> Iterator[str]:
+    """Every option of a command, with each of its choices or with a value that makes sense."""
+    for option in command(tool).params:
+        if not isinstance(option, click.Option) or option.name in ("help", "version", "follow"):
+            continue
+        name = option.opts[-1]
+        if option.is_flag:
+            yield name
+        elif isinstance(option.type, click.Choice):
+            yield from (f"{name}={choice}" for choice in option.type.choices)
+        else:
+            yield f"{name}={_VALUES.get(name, '3')}"
 
 
 def run_all(laid: Laid, scratch: Path, *, also: tuple[int, ...] = (), word: str = "the") -> dict[str, Ran]:

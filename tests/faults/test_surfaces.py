@@ -16,7 +16,7 @@ from total_recall.record import one_line
 from total_recall.terminal import clean, flat
 
 from .layouts import HARNESSES, LAYOUTS, entitled
-from .programs import agree, environment, run, run_all
+from .programs import READING, agree, contents, environment, option_words, run, run_all
 
 # A clipboard write, a title, colours, a cursor's way, a carriage return, backspaces, C1, bidi, a bell, NUL, DEL, a
 # tab, bars and quotes of tables, and words that our own reports begin with.
@@ -103,6 +103,23 @@ def test_a_new_title_is_listed_and_found(name, tmp_path):
         [hit] = run("tr-search", title.split()[1], env=env).records
         assert (hit["session_id"], hit["id"], hit["title"]) == (laid.target, 0, title)
     assert run("tr-search", "--strict", "zebras", env=env).status == 1
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_option_of_every_command_is_taken_on_every_layout(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    before = contents(laid.root)
+
+    for tool, operands in READING.items():
+        for option in option_words(tool):
+            words = [part.format(id=laid.target, word="the") for part in (option, *operands.split())]
+            ran = run(tool, *words, env=env)
+            assert ran.status in (0, 1, 2), ran
+            assert "unexpected" not in ran.err, ran
+            assert ran.status != 2 or (ran.out == b"" and " - " in ran.err), ran
+
+    assert contents(laid.root) == before
 
 
 @pytest.mark.parametrize("text", ["\x90", "\x1b]", "\x1b[", "\x9d;", "\x1b", "\x1b[1;1", "\u202e", "a\x1b]"])
