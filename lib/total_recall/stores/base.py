@@ -358,6 +358,8 @@ class Store:
         children = [child.session_id for child in self.children(session.session_id)]
         signature = (
             *self.seen(session),
+            session.path,
+            session.files,
             session.names,
             len(children),
             children[:_LISTED],
