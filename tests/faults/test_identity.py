@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import orjson
 import pytest
@@ -262,6 +263,58 @@ def test_a_session_in_two_places_is_one(where, tmp_path):
     assert len(found["tr-index"].records) == len(rows)
     hits = [(hit["session_id"], hit["id"]) for hit in found["tr-search --match literal --limit 0 {word}"].records]
     assert len(hits) == len(set(hits))
+
+
+def _to(*place):
+    def move(laid):
+        path = Path(os.path.normpath(laid.root.joinpath(*place))) / laid.path.name
+        path.parent.mkdir(parents=True)
+        laid.path.rename(path)
+
+    return move
+
+
+def _to_folder(find):
+    def move(laid):
+        folder = find(laid)
+        folder.rename(folder.with_name(f"{folder.name}-moved"))
+
+    return move
+
+
+MOVES = {
+    "claude": _to("-home-moved"),
+    "claude agent": _to_folder(lambda laid: laid.path.parents[2]),
+    "codex": _to("../archived_sessions"),
+    "codex zst": _to("../archived_sessions"),
+    "vibe": _to_folder(lambda laid: laid.path.parent),
+    "gemini": _to_folder(lambda laid: laid.path.parents[1]),
+    "qwen": _to("-home-moved", "chats"),
+    "pi": _to("--home-moved--"),
+    "copilot": lambda laid: laid.path.rename(laid.path.parent.with_suffix(".jsonl")),
+}
+
+
+@pytest.mark.parametrize("layout", MOVES)
+def test_a_session_whose_file_was_moved_is_listed_and_read_where_it_is(layout, tmp_path):
+    laid = LAYOUTS[layout](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    [before] = run("tr-list", laid.target, env=env).records
+    run("tr-index", env=env)
+    told = run("tr-extract", "--full", laid.target, env=env).records
+    MOVES[layout](laid)
+
+    [row] = run("tr-list", laid.target, env=env).records
+    hits = run("tr-search", "--match", "literal", "--limit", "0", "--session", laid.target, "e", env=env)
+
+    assert row["path"] != before["path"]
+    assert Path(row["path"]).exists()
+    assert row.get("archived", False) == laid.harness.startswith("codex")
+    for record in (now := run("tr-extract", "--full", laid.target, env=env).records) + told:
+        record.pop("ref", None)
+    assert now == told
+    around = run("tr-context", "-C", "0", "-", env=env, stdin=hits.out)
+    assert (around.status, len(around.records)) == (0, len({hit["id"] for hit in hits.records if hit["id"]}))
 
 
 def test_sub_agents_of_one_id_are_told_apart(tmp_path):
