@@ -434,8 +434,7 @@ def _with_document(laid: Laid, title: str) -> None:
 
 def _with_row(laid: Laid, title: str) -> None:
     with closing(sqlite3.connect(laid.path)) as database:
-        changed = "UPDATE session SET title = ?, time_updated = time_updated + 1 WHERE id = ?"
-        database.execute(changed, (title, laid.target))
+        database.execute("UPDATE session SET title = ? WHERE id = ?", (title, laid.target))
         database.commit()
 
 
