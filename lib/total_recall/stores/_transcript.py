@@ -23,7 +23,6 @@ from .base import Entry, Reference, State, Store
 from .tools import is_own, result_class
 
 _OPEN_CALLS = 256  # calls of killed turns never get their result
-_MET = 16
 
 
 class Reader:
@@ -40,11 +39,11 @@ class Reader:
         state.setdefault("id", 0)
         state.setdefault("pieces", 0)
         state.setdefault("newest", "")
+        state.setdefault("last", None)
         self.session = session
         self.state = state
         self.about: Record = state.setdefault("about", {})
         self.calls: dict[str, list[Any]] = state.setdefault("calls", {})
-        self._met: list[str] = state.setdefault("met", [])
         self._earlier = Earlier(session.files[0], self.key)
         self.group: str | None = None
         self.slice: int | None = None
@@ -76,14 +75,16 @@ class Reader:
 
     def repeated(self, id: Any) -> bool:
         """Whether the record with this id stood before: it counts once, at its first place."""
-        if not string(id):
+        if not isinstance(id, str) or not id:
             return False
-        newer = self.ts is not None and self.ts > self.state["newest"]
-        if id in self._met or (not newer and self.stood_before(id)):
+        state, ts = self.state, self.ts
+        if id == state["last"]:
             return True
-        self.state["newest"] = max(self.state["newest"], self.ts or "")
-        self._met.append(id)
-        del self._met[:-_MET]
+        if ts is not None and ts > state["newest"]:
+            state["newest"] = ts  # a copy has its original's time
+        elif self.stood_before(id):
+            return True
+        state["last"] = id
         return False
 
     def stood_before(self, id: str) -> bool:
