@@ -44,6 +44,7 @@ class Reader:
         self.state = state
         self.about: Record = state.setdefault("about", {})
         self.calls: dict[str, list[Any]] = state.setdefault("calls", {})
+        self._document = _is_document(session.files[0])
         self._earlier = Earlier(session.files[0], self.key)
         self.group: str | None = None
         self.slice: int | None = None
@@ -74,8 +75,8 @@ class Reader:
         return Entry(line, self.ts, messages, type=self.type, group=self.group, slice=self.slice)
 
     def repeated(self, id: Any) -> bool:
-        """Whether the record with this id stood before: it counts once, at its first place."""
-        if not isinstance(id, str) or not id:
+        """Whether the line with this id stood before: it counts once, at its first place."""
+        if self._document or not isinstance(id, str) or not id:
             return False
         state, ts = self.state, self.ts
         if id == state["last"]:
@@ -88,9 +89,9 @@ class Reader:
         return False
 
     def stood_before(self, id: str) -> bool:
-        """Whether a record with this id stands in the file before this line; a document has each only once."""
+        """Whether a line with this id stands in the file before this one; a document has each only once."""
         offset: int = self.ref["offset"]
-        return offset > 0 and not _is_document(self.session.path) and self._earlier.holds(id, offset)
+        return offset > 0 and not self._document and self._earlier.holds(id, offset)
 
     # -- message records ---------------------------------------------------------------------------------------
 
