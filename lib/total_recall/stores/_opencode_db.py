@@ -84,7 +84,7 @@ class Tables:
         columns = self.database.columns("session")
         chosen, values = ["id IS NOT NULL"], list[Any]()
         if directory and "directory" in columns:
-            chosen.append("instr(directory, ?) > 0")
+            chosen.append("(instr(directory, ?) > 0 OR ifnull(directory, '') = '')")
             values.append(directory)
         if since > 0 and "time_updated" in columns:
             # Seconds, where another program filled the table, are below any milliseconds.
@@ -95,7 +95,7 @@ class Tables:
         return [
             session
             for session in found
-            if session.updated >= since and directory in (session.directory or "") and session.id not in known
+            if session.updated >= since and directory in (session.directory or directory) and session.id not in known
         ]
 
     def session(self, session_id: str) -> Session | None:

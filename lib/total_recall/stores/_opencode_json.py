@@ -64,7 +64,7 @@ class Tree:
             if id in known:
                 continue
             session = self._session(id, file)
-            if session is not None and session.updated >= since and directory in (session.directory or ""):
+            if session is not None and session.updated >= since and directory in (session.directory or directory):
                 found.append(session)
         return found
 

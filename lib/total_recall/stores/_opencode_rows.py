@@ -172,7 +172,7 @@ class Source(Protocol):
     path: str
 
     def sessions(self, since: float, directory: str, known: frozenset[str]) -> list[Session]:
-        """The sessions updated at or after `since` whose directory contains `directory`, in no order.
+        """The sessions updated at or after `since` whose directory is none or contains `directory`, in no order.
 
         Those in `known` are left out unread.
         """

@@ -208,6 +208,11 @@ class OpenCode(Store):
             **facts["about"],
         }
 
+    def beside(self, session: Reference) -> tuple[Any, ...]:
+        """What a listing reads anyway: it may change without the session's time."""
+        known: Session = session.key
+        return (known.title, known.directory, known.archived, known.model)
+
     def since_compaction(self, session: Reference) -> Iterator[Record]:
         state: State = {}
         walk = self._walk(session, state)
