@@ -264,7 +264,8 @@ class Tables:
         ids = list(session_ids)
 
         def ask(c: sqlite3.Connection) -> dict[str, tuple[Any, ...]]:
-            return {id: tuple(row) for id in ids if (row := c.execute(sql, (id,)).fetchone())}
+            found = ((id, c.execute(sql, (id,)).fetchone()) for id in ids)
+            return {id: tuple(map(_mark, row)) for id, row in found if row}
 
         return self.database.look(ask)
 
@@ -346,6 +347,10 @@ def _failure(raw: Any) -> bool:
 
 
 _FORGIVING = {"width_of_damaged": _width, "failure_of_damaged": _failure}
+
+
+def _mark(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def _session(row: tuple[Any, ...]) -> Session:

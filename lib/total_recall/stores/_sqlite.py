@@ -23,6 +23,7 @@ Answer = TypeVar("Answer")
 
 BUSY_SECONDS = 5.0
 _COPY_SECONDS = 10.0  # for so long a temporary copy is as good as the original
+_SETTLED_SECONDS = 2.0  # no file system's clock is coarser: what is older than that has its last time
 _TRIES = 5
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-._~")
 
@@ -95,6 +96,24 @@ class Database:
         if self._close is not None:
             self._close()
         self._connection = self._close = None
+
+    def version(self) -> tuple[int, ...] | None:
+        """What changes whenever the database does, without a look into it.
+
+        None while nothing can tell: it was written to only just now, is gone, or a temporary copy is read instead.
+        """
+        version, latest = list[int](), 0
+        for end in ("", "-wal"):
+            try:
+                found = os.stat(self._file + end)
+            except OSError:
+                if not end:
+                    return None
+                continue
+            version += (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+            latest = max(latest, found.st_mtime_ns, found.st_ctime_ns)
+        settled = latest < time.time_ns() - _SETTLED_SECONDS * 1e9
+        return tuple(version) if settled and self._copy is None else None
 
     def columns(self, table: str) -> frozenset[str]:
         """The names of a table's columns; none when there is no such table. Asked once."""

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 from ..notices import Notices, Unreadable
-from ..record import Record
+from ..record import Record, packed
 from ..times import from_epoch
 from ._opencode_db import Tables
 from ._opencode_json import Tree
 from ._opencode_parts import HARNESS
-from ._opencode_rows import END, Session, Source, json_object, place
+from ._opencode_rows import END, Position, Session, Source, json_object, place
 from ._opencode_walk import Walk, fresh_state
-from .base import Entry, Memory, Place, Reference, State, Store, newest_first, stamp, stands
+from .base import Entry, Kept, Memory, Place, Reference, State, Store, newest_first, stamp, stands
 
 _SINGLY = 8  # so many signatures are asked for one by one before those of all sessions are read at once
 
@@ -137,9 +137,22 @@ class OpenCode(Store):
         # What a listing needs for each of its sessions is read for all of them at once, and given out once.
         self._asked += 1
         if self._asked == _SINGLY and session.session_id in self._listed:
-            self._signatures = self._tables.signatures(id for id, s in self._listed.items() if s.key.file is None)
+            self._signatures = self._all_signatures(self._tables)
         kept = self._signatures.pop(session.session_id, None)
         return self._tables.signature(session.session_id) if kept is None else kept
+
+    def _all_signatures(self, tables: Tables) -> dict[str, tuple[Any, ...]]:
+        """The signatures of the listed sessions, as they were last time if nobody has written to the database."""
+        version = tables.database.version()
+        kept = self.remember.get("signatures", tables.path)
+        unchanged = kept is not None and version is not None and kept[0] == packed(version).decode()
+        known = {id: tuple(marks) for id, marks in kept[1].items()} if kept and unchanged else {}
+        new = [id for id, session in self._listed.items() if session.key.file is None and id not in known]
+        if new:
+            known |= tables.signatures(new)
+            if version is not None and tables.database.version() == version:
+                self.remember.put("signatures", tables.path, packed(version).decode(), known)
+        return known
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
         return (session.updated, *self.signature(session))
@@ -221,9 +234,14 @@ class OpenCode(Store):
             first = source.message(session.session_id, tail) if isinstance(tail, str) else None
             if first is None or place(first.at, first.id) > place(message.at, message.id):
                 first = message
-            at = (first.at, first.id, "")
-            state.update(id=source.ids_before(session.session_id, at), after=list(at))
+            state.update(self._reached(session, (first.at, first.id, "")))
         return (message for entry in walk for message in entry.messages)
+
+    def _reached(self, session: Reference, position: Position) -> State:
+        """Where a walk stands at a position, remembered: the ids before it are told by the rows before it."""
+        signature = (*self.signature(session), *position)
+        before: Callable[[Kept | None], int] = lambda _: self._source(session).ids_before(session.session_id, position)  # noqa: E731
+        return {"id": self.remember("tail", session.session_id, signature, before), "after": list(position)}
 
     def abandoned(self, session: Reference) -> list[tuple[int, int]]:
         """The ranges of record ids that a staged revert hides."""
