@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -343,3 +345,41 @@ def test_a_copy_is_private(tmp_path, writer, monkeypatch):
     assert database.look(words) == ["one"]
     del database
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["alone", "with a WAL"])
+def test_the_version_changes_with_every_commit_and_with_nothing_else(live, tmp_path, writer, monkeypatch):
+    monkeypatch.setattr(_sqlite, "_SETTLED_SECONDS", 0)
+    path = made(tmp_path / "x.db", WAL)
+    if live:
+        writer(path, "INSERT INTO words VALUES ('two')")
+    database = Database(str(path), Notices())
+    before = database.version()
+    assert before is not None
+    database.look(words)
+    assert database.version() == before
+    time.sleep(0.02)  # the clock of a file system is no finer
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("INSERT INTO words VALUES ('three')")
+    assert database.version() not in (None, before)
+
+
+def test_a_database_of_the_same_size_and_time_is_another_version(tmp_path, monkeypatch):
+    """As a copy that keeps times leaves it, or a program that sets the clock back."""
+    monkeypatch.setattr(_sqlite, "_SETTLED_SECONDS", 0)
+    path = made(tmp_path / "x.db")
+    os.utime(path, ns=(0, 10**18))
+    before = Database(str(path), Notices()).version()
+    time.sleep(0.02)
+    path.write_bytes(path.read_bytes().replace(b"one", b"two"))
+    os.utime(path, ns=(0, 10**18))
+    assert before != Database(str(path), Notices()).version()
+
+
+def test_a_database_that_was_written_to_just_now_has_no_version(tmp_path):
+    """The next commit may fall into the same tick of the file system's clock."""
+    path = made(tmp_path / "x.db")
+    database = Database(str(path), Notices())
+    assert database.version() is None
+    path.unlink()
+    assert database.version() is None

@@ -219,7 +219,8 @@ class Tree:
         value = json_object(raw)
         kind = str(mapping(value).get("type"))
         body = None if light and kind in _LIGHT else raw
-        return Part(id, WIDTHS.get(kind, 0), len(raw), body, {"path": file}, damaged=value is None)
+        takes = None if value is None else WIDTHS.get(kind, 0)
+        return Part(None, id, takes, body, len(raw), {"path": file})
 
     def _content(self, file: str) -> bytes:
         """What a file holds; nothing, and a notice, when it cannot be read."""

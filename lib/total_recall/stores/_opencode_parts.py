@@ -26,16 +26,36 @@ class Summary(NamedTuple):
     text: str
 
 
+class StandIn(NamedTuple):
+    """One record that counts as all those of a step's parts do, if they have any; their ids and their bytes."""
+
+    made: list[Record]
+    ids: int
+    size: int
+
+
 class Context:
     """What the records of one message share, and what they need to know of the messages around it."""
 
-    __slots__ = ("branch", "child", "command", "message", "replayed", "session_id", "summary", "told", "usage")
+    __slots__ = (
+        "branch",
+        "by",
+        "child",
+        "command",
+        "message",
+        "replayed",
+        "session_id",
+        "summary",
+        "told",
+        "usage",
+    )
 
     def __init__(self, session_id: str, message: Message, *, child: bool) -> None:
         self.session_id = session_id
         self.message = message
         self.child = child
         self.usage = message.usage() if message.role == "assistant" else None
+        self.by: Record = {}  # model and agent of a step
         self.command = False  # the prompt of this step was a person's `!` command
         self.summary: Summary | None = None  # of the compaction that this message asked for
         self.told = False  # this is a summary whose text is in the record of its compaction
@@ -50,7 +70,9 @@ class Context:
         if self.branch:
             extras["branch"] = self.branch
         if role == "assistant":
-            extras.update(model=self.message.model, agent=self.message.agent, usage=self.usage)
+            if not self.by and self.message.role == "assistant":
+                self.by = {"model": self.message.model, "agent": self.message.agent}
+            extras.update(self.by, usage=self.usage)
             self.usage = None
         return message(HARNESS, self.session_id, number, role, ts, content, ref=ref, **extras, **known)
 
@@ -62,10 +84,11 @@ def records(part: Part, value: dict[str, Any], context: Context, number: int, *,
     """
     if part.raw is None:
         return [_unread(part, context, number)]
-    if part.ref.get("table") == v2.TABLE:
-        return _newer(value, context, number, part.ref, settled)
+    ref = part.ref
+    if ref.get("table") == v2.TABLE:
+        return _newer(value, context, number, ref, settled)
     make = _MAKERS.get(str(value.get("type")))
-    return make(value, context, number, part.ref, settled)[: part.width] if make else []
+    return make(value, context, number, ref, settled)[: part.width] if make else []
 
 
 def failure(error: Any, context: Context, number: int, ref: Record) -> Record:
@@ -273,11 +296,37 @@ def _unread(part: Part, context: Context, number: int) -> Record:
     """The stand-in for a tool's or a file's part whose JSON was not asked for, good for counting."""
     if part.width == 1:
         return _attached("[file]", context, number, part.ref)
-    calls = [tool_call(None, "", None)]
+    calls = [_UNREAD_CALL]
     author = "human" if context.command else "model"
     return context.record(number, "assistant", context.message.ts, part.ref, authorship=author, tool_calls=calls)
 
 
+def stand_in(parts: list[Part], step: Message, session_id: str, number: int) -> StandIn | None:
+    """What is counted for a step whose parts were read without bodies; None where each part has to be looked at."""
+    ids, size, tools, said, thought = 0, 0, 0, "", False
+    for _, _, takes, raw, length, _ in parts:
+        if takes is None:
+            return None
+        ids += takes
+        size += length or len(raw or b"")
+        if raw is None:
+            tools += takes == 2
+            said = said if takes == 2 else "[file]"
+        elif takes:
+            value = json_object(raw)
+            if value is None or value.get("type") not in ("text", "reasoning") or _marked(value):
+                return None
+            if text := text_of(value.get("text")):
+                thought = True
+                said = text if value["type"] == "text" else said
+    made = list[Record]()
+    if tools or thought or said:
+        calls = [_UNREAD_CALL] * tools
+        made = [message(HARNESS, session_id, number, "assistant", step.ts, said, authorship="model", tool_calls=calls)]
+    return StandIn(made, ids, size)
+
+
+_UNREAD_CALL = tool_call(None, "", None)
 _Maker = Callable[[dict[str, Any], Context, int, Record, bool], list[Record]]
 _MAKERS: dict[str, _Maker] = {
     "text": _text,

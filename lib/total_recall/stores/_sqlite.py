@@ -102,16 +102,18 @@ class Database:
 
         None while nothing can tell: it was written to only just now, is gone, or a temporary copy is read instead.
         """
-        version, latest = list[int](), 0
-        for end in ("", "-wal"):
-            try:
-                found = os.stat(self._file + end)
-            except OSError:
-                if not end:
-                    return None
-                continue
-            version += (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-            latest = max(latest, found.st_mtime_ns, found.st_ctime_ns)
+        try:
+            found = os.stat(self._file)
+        except OSError:
+            return None
+        version, latest = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns], found.st_ctime_ns
+        try:
+            wal = os.stat(self._file + "-wal")
+        except OSError:
+            pass
+        else:  # whoever opens it as root changes its ctime
+            version += (wal.st_ino, wal.st_size, wal.st_mtime_ns)
+            latest = max(latest, wal.st_mtime_ns)
         settled = latest < time.time_ns() - _SETTLED_SECONDS * 1e9
         return tuple(version) if settled and self._copy is None else None
 

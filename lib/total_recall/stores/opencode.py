@@ -151,7 +151,7 @@ class OpenCode(Store):
         if new:
             known |= tables.signatures(new)
             if version is not None and tables.database.version() == version:
-                self.remember.put("signatures", tables.path, packed(version).decode(), known)
+                self.remember.put("signatures", tables.path, packed(version).decode(), dict(known))
         return known
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
@@ -160,14 +160,27 @@ class OpenCode(Store):
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, settled=whole))
 
-    def _walk(self, session: Reference, state: State, *, settled: bool = False, bodies: bool = True) -> Walk:
+    def messages(self, session: Reference, state: State | None = None, *, whole: bool = False) -> Iterator[Record]:
+        walk = self._walk(session, {} if state is None else state, settled=whole, only_told=True)
+        for entry in walk:
+            yield from entry.messages
+
+    def _walk(
+        self,
+        session: Reference,
+        state: State,
+        *,
+        settled: bool = False,
+        bodies: bool = True,
+        only_told: bool = False,
+    ) -> Walk:
         source = self._source(session)
         now = source.session(session.session_id)
         if now is None:
             raise FileNotFoundError(errno.ENOENT, "the session is gone", session.session_id)
         if not state:
             state.update(fresh_state(), **self._origin(source, now))
-        return Walk(source, now, state, self.notices, settled=settled, bodies=bodies)
+        return Walk(source, now, state, self.notices, settled=settled, bodies=bodies, only_told=only_told)
 
     def continues(self, session: Reference, facts: Record) -> bool:
         """Whether what was read up to the state in `facts` still stands, so that a walk can go on from it.
@@ -223,7 +236,7 @@ class OpenCode(Store):
 
     def since_compaction(self, session: Reference) -> Iterator[Record]:
         state: State = {}
-        walk = self._walk(session, state)
+        walk = self._walk(session, state, only_told=True)
         source = self._source(session)
         if source.is_newer(session.session_id):
             return super().since_compaction(session)
