@@ -176,6 +176,9 @@ class Tables:
     def order(self, session_id: str) -> list[Key]:
         return self._keys(session_id, None)
 
+    def first(self, session_id: str) -> Key | None:
+        return next(iter(self._keys(session_id, None, limit=1)), None)
+
     def heads(self, directory: str) -> dict[str, Any]:
         first = f"SELECT {self._at} FROM message WHERE session_id = s.id ORDER BY {self._at}, id LIMIT 1"
         rows = self._all(f"SELECT s.id, ({first}) FROM session s WHERE s.directory = ?", directory)

@@ -176,6 +176,9 @@ class Tree:
             self._order = (session_id, [(at, key[2]) for key, at in order])
         return self._order[1]
 
+    def first(self, session_id: str) -> tuple[Any, str] | None:
+        return next(iter(self.order(session_id)), None)
+
     def heads(self, directory: str) -> dict[str, Any]:
         found = {}
         for id in self._scan():

@@ -241,6 +241,9 @@ class Source(Protocol):
     def order(self, session_id: str) -> list[tuple[Any, str]]:
         """The session's messages as (time, id), in order; no payload is read where the store can tell."""
 
+    def first(self, session_id: str) -> tuple[Any, str] | None:
+        """The first of its messages as (time, id)."""
+
     def heads(self, directory: str) -> dict[str, Any]:
         """The time of the first message, for each session of a directory that has one."""
 

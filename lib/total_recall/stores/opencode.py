@@ -132,14 +132,18 @@ class OpenCode(Store):
         return session.key.parent
 
     def signature(self, session: Reference) -> tuple[Any, ...]:
+        kept = self._read_ahead(session)
+        self._signatures.pop(session.session_id, None)  # given out once, since it grows old
+        return self._source(session).signature(session.session_id) if kept is None else kept
+
+    def _read_ahead(self, session: Reference) -> tuple[Any, ...] | None:
+        """The signature, where those that a listing needs were read for all of its sessions at once."""
         if session.key.file is not None or self._tables is None:
-            return self._source(session).signature(session.session_id)
-        # What a listing needs for each of its sessions is read for all of them at once, and given out once.
+            return None
         self._asked += 1
         if self._asked == _SINGLY and session.session_id in self._listed:
             self._signatures = self._all_signatures(self._tables)
-        kept = self._signatures.pop(session.session_id, None)
-        return self._tables.signature(session.session_id) if kept is None else kept
+        return self._signatures.get(session.session_id)
 
     def _all_signatures(self, tables: Tables) -> dict[str, tuple[Any, ...]]:
         """The signatures of the listed sessions, as they were last time if nobody has written to the database."""
@@ -155,7 +159,8 @@ class OpenCode(Store):
         return known
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
-        return (session.updated, *self.signature(session))
+        kept = self._read_ahead(session)  # and left for the facts
+        return (session.updated, *(self._source(session).signature(session.session_id) if kept is None else kept))
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, settled=whole))
@@ -293,9 +298,10 @@ class OpenCode(Store):
 
 
 def _origin(source: Source, session: Session) -> State:
-    order = source.order(session.id)
-    if not order or place(*order[0]) >= place(session.created * 1000, ""):
+    first = source.first(session.id)
+    if first is None or place(*first) >= place(session.created * 1000, ""):
         return {}
+    order = source.order(session.id)
     shared, origin = 0, None
     for other in _older(source, session, order[0][0]):
         theirs = source.order(other.id)
