@@ -66,6 +66,7 @@ class Database:
         self._functions = functions
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[Any, ...] = ()
+        self._unchanged: _Stamp | None = None  # of an immutable file, at the end of the last look
         self._close: Callable[[], object] | None = None
         self._copy: str | None = None
         self._copied = -_COPY_SECONDS
@@ -77,7 +78,7 @@ class Database:
         Raises Unreadable, and FileNotFoundError when the database is gone.
         """
         for _ in range(_TRIES):
-            before = self._stamp()
+            before = self._unchanged or self._stamp()
             try:
                 answer = (
                     self._with_wal(ask, before) if before.wal else ask(self._open(self._file, "immutable=1", *before))
@@ -87,15 +88,19 @@ class Database:
                 if self._stamp() == before:
                     raise Unreadable(self.path, str(error) or type(error).__name__) from error
                 continue
-            if before.wal or self._stamp() == before:
+            if before.wal:
                 return answer
+            if self._stamp() == before:
+                self._unchanged = before
+                return answer
+            self._unchanged = None
         raise Unreadable(self.path, "it keeps changing while it is read")
 
     def rest(self) -> None:
         """Let go of the database until the next look."""
         if self._close is not None:
             self._close()
-        self._connection = self._close = None
+        self._connection = self._close = self._unchanged = None
 
     def version(self) -> tuple[int, ...] | None:
         """What changes whenever the database does, without a look into it.
