@@ -225,6 +225,28 @@ def test_no_transaction_outlives_the_look_and_nothing_at_all_a_rest(tmp_path):
     other.close()
 
 
+def test_between_two_looks_at_a_database_at_rest_its_program_can_do_anything(tmp_path):
+    """What it did is seen by the next look, whether it left a WAL or not."""
+    path = made(tmp_path / "x.db", WAL)
+    database = Database(str(path), Notices())
+    assert database.look(words) == ["one"]
+    database.rest()
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("INSERT INTO words VALUES ('two')")
+    other.close()
+    assert database.look(words) == ["one", "two"]
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(WAL)
+        other.execute("INSERT INTO words VALUES ('three')")
+        assert database.look(words) == ["one", "two", "three"]
+        database.rest()
+    path.with_name("new").write_bytes(made(tmp_path / "y.db").read_bytes())
+    path.with_name("new").replace(path)
+    assert database.look(words) == ["one"]
+
+
 def by_one_who_may_only_read(folder, path):
     """What two looks at a database in a folder give, and the notices, for somebody who cannot write there."""
     folder.chmod(0o555)

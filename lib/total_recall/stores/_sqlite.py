@@ -84,7 +84,7 @@ class Database:
                     self._with_wal(ask, before) if before.wal else ask(self._open(self._file, "immutable=1", *before))
                 )
             except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for names in a damaged schema
-                self.rest()
+                self._let_go()
                 if self._stamp() == before:
                     raise Unreadable(self.path, str(error) or type(error).__name__) from error
                 continue
@@ -97,7 +97,11 @@ class Database:
         raise Unreadable(self.path, "it keeps changing while it is read")
 
     def rest(self) -> None:
-        """Let go of the database until the next look."""
+        """Hold nothing of the database until the next look: what is read as immutable is never locked."""
+        if self._unchanged is None:
+            self._let_go()
+
+    def _let_go(self) -> None:
         if self._close is not None:
             self._close()
         self._connection = self._close = self._unchanged = None
@@ -134,7 +138,7 @@ class Database:
             try:
                 return ask(self._open(self._file, "mode=ro", stamp.inode))
             except sqlite3.Error as error:
-                self.rest()
+                self._let_go()
                 code = getattr(error, "sqlite_errorcode", 0)
                 if (code & 0xFF not in _NO_SHARED_MEMORY and code not in _IOERR_SHM) or not self._made_copy():
                     raise
@@ -144,7 +148,7 @@ class Database:
         """The connection to what `identity` tells apart: the one that is open, or a new one."""
         wanted = (path, how, *identity)
         if self._connection is None or self._opened != wanted:
-            self.rest()
+            self._let_go()
             uri = f"{_uri(path)}?{how}"
             connection = sqlite3.connect(
                 uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
