@@ -408,7 +408,7 @@ def test_pages_make_no_difference(size, main, monkeypatch):
     keys = ("alpha-git", "compaction-tail", "errors", "pruned")
     whole = {key: main(key)[2] for key in keys}
     monkeypatch.setattr(_opencode_pages, "_PAGE_BYTES", size)
-    monkeypatch.setattr(_opencode_pages, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(_opencode_pages, "PAGE_ROWS", 2)
     assert {key: main(key)[2] for key in keys} == whole
 
 

@@ -1,8 +1,8 @@
 """OpenCode's database (1.2 and later): the tables session, message and part.
 
 Columns are asked for by name, since their order and number differ between versions and between fresh and upgraded
-databases. Times are milliseconds. Rows are read in pages, each in a look of its own; what a page holds is bounded by
-its bytes, so that memory does not depend on what a session says, only (a little) on how many messages it has.
+databases. Times are milliseconds. Rows are read in pages, each in a look of its own: memory depends (a little) on how
+many messages a session has, not on what it says.
 """
 # ruff: noqa: S608 - only constants and names of columns are put into statements, values never
 
@@ -17,12 +17,10 @@ from typing import Any
 from ..notices import Notices, Unreadable
 from ..record import Record
 from . import _opencode_v2 as v2
-from ._opencode_pages import FAILED, FORGIVING, PART, WIDTH, Key, Pages, message_of
+from ._opencode_pages import FAILED, FORGIVING, PAGE_ROWS, PART, WIDTH, Key, Pages, message_of
 from ._opencode_rows import END, Batch, Message, Part, Position, Session, json_object, model_name, reverted, seconds
 from ._sqlite import Database
 
-_PAGE_BYTES = 2 << 20
-_PAGE_ROWS = 500
 _FIRST_ROWS = 20
 _SCANNED_ROWS = 20_000
 _LIVE_ROWS = 8  # so many messages at the end of a session may still change
@@ -112,20 +110,9 @@ class Tables:
     def messages(self, session_id: str, at: Any, id: str, *, backwards: bool = False) -> Iterator[Message]:
         place, rows = None if at is None else (at, id), _FIRST_ROWS
         while keys := self._keys(session_id, place, backwards=backwards, limit=rows):
-            page = self.database.look(lambda c: self._messages(c, keys))
+            page = self.database.look(lambda c: self._pages.messages(c, keys))
             yield from (message for message in page if message is not None)
-            place, rows = keys[len(page) - 1], _PAGE_ROWS
-
-    def _messages(self, c: sqlite3.Connection, keys: Iterable[Key]) -> list[Message | None]:
-        """The messages of some keys, as many as a page holds; None for one that is gone."""
-        page, room = list[Message | None](), _PAGE_BYTES
-        for _, id in keys:
-            row = c.execute(self._pages.message, (id,)).fetchone()
-            page.append(None if row is None else message_of(row))
-            room -= 0 if row is None else len(row[2] or b"")
-            if room <= 0:
-                break
-        return page
+            place, rows = keys[len(page) - 1], PAGE_ROWS
 
     def message(self, session_id: str, message_id: str) -> Message | None:
         rows = self._all(f"{self._pages.message} AND session_id = ?", message_id, session_id)
@@ -276,7 +263,7 @@ class Tables:
 
     @cached_property
     def _pages(self) -> Pages:
-        return Pages(self.database, self._at)
+        return Pages(self._at)
 
     def _columns(self, *names: str) -> str:
         known = self.database.columns("session")

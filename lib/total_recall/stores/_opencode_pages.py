@@ -1,8 +1,8 @@
 """The messages of a session in OpenCode's database with their parts, in order and a page at a time.
 
 What a page holds is bounded by its bytes, so that memory does not depend on what a session says. Where indexes have
-the order (since 1.2.2 or so), one statement reads all messages of a page and one all their parts; elsewhere each
-message is asked for by itself, because sorting would take the bodies along.
+the order, one statement reads all messages of a page and one all their parts; in the first versions with a database
+each message is asked for by itself, because sorting would take the bodies along.
 """
 # ruff: noqa: S608 - only constants and names of columns are put into statements, values never
 
@@ -15,10 +15,9 @@ from operator import itemgetter
 from typing import Any
 
 from ._opencode_rows import WIDTHS, Batch, Message, Part, json_object
-from ._sqlite import Database
 
 _PAGE_BYTES = 2 << 20
-_PAGE_ROWS = 500
+PAGE_ROWS = 500
 
 Key = tuple[Any, str]  # a message's time and id
 
@@ -40,10 +39,9 @@ _OF_ONE = "FROM part p WHERE p.message_id = ? AND p.id > ? ORDER BY p.id"
 
 
 class Pages:
-    """`at` is what orders messages, `database` has the tables."""
+    """The statements for it; `at` is what orders messages."""
 
-    def __init__(self, database: Database, at: str) -> None:
-        self._database = database
+    def __init__(self, at: str) -> None:
         self.message = f"SELECT m.id, m.{at}, CAST(m.data AS BLOB) FROM message m WHERE m.id = ?"
         place = f"(m.{at}, m.id)"
         within = f"m.session_id = ? AND {place} >= (?, ?) AND {place} <= (?, ?) ORDER BY m.{at}, m.id"
@@ -57,7 +55,7 @@ class Pages:
     ) -> tuple[list[Batch], int, str]:
         """The batches from keys[index] on, after its part `start`, and where the next page begins."""
         page, room = list[Batch](), _PAGE_BYTES
-        chunk = keys[index : index + (1 if start else _PAGE_ROWS)]
+        chunk = keys[index : index + (1 if start else PAGE_ROWS)]
         places = {id: number for number, (_, id) in enumerate(chunk, index)}
         columns = PART if bodies else _LIGHT_PART
         for row, rows in self._rows(c, session_id, chunk, start, columns):
@@ -103,12 +101,24 @@ class Pages:
             try:
                 plan = c.execute(f"EXPLAIN QUERY PLAN SELECT p.data {self._parts}", ("", 0, "", 0, "")).fetchall()
             except sqlite3.OperationalError:  # no rowid
-                plan = [(0, 0, 0, "SCAN")]
-            self._in_order = not any("TEMP B-TREE" in step[3] or "SCAN" in step[3] for step in plan)
+                self._in_order = False
+            else:
+                self._in_order = not any("TEMP B-TREE" in step[3] or "SCAN" in step[3] for step in plan)
         return self._in_order
 
+    def messages(self, c: sqlite3.Connection, keys: Iterable[Key]) -> list[Message | None]:
+        """The messages of some keys, as many as a page holds; None for one that is gone."""
+        page, room = list[Message | None](), _PAGE_BYTES
+        for _, id in keys:
+            row = c.execute(self.message, (id,)).fetchone()
+            page.append(None if row is None else message_of(row))
+            room -= 0 if row is None else len(row[2] or b"")
+            if room <= 0:
+                break
+        return page
+
     def of(self, c: sqlite3.Connection, message_id: str) -> list[Part]:
-        """All parts of a message."""
+        """All parts of a message, however many bytes they have."""
         return [Part._make(row) for row in c.execute(f"SELECT {PART} {_OF_ONE}", (message_id, ""))]
 
 

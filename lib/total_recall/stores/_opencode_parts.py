@@ -55,7 +55,7 @@ class Context:
         self.message = message
         self.child = child
         self.usage = message.usage() if message.role == "assistant" else None
-        self.by: Record = {}  # model and agent of a step
+        self.by = (message.model, message.agent) if message.role == "assistant" else (None, None)
         self.command = False  # the prompt of this step was a person's `!` command
         self.summary: Summary | None = None  # of the compaction that this message asked for
         self.told = False  # this is a summary whose text is in the record of its compaction
@@ -64,17 +64,12 @@ class Context:
 
     def record(self, number: int, role: str, ts: str | None, ref: Record, content: str = "", **known: Any) -> Record:
         """A record of this message; the first one carries the message's tokens."""
-        extras: Record = {}
-        if self.replayed:
-            extras["replayed"] = True
-        if self.branch:
-            extras["branch"] = self.branch
+        if self.replayed or self.branch:
+            known = {"replayed": self.replayed, "branch": self.branch, **known}
         if role == "assistant":
-            if not self.by and self.message.role == "assistant":
-                self.by = {"model": self.message.model, "agent": self.message.agent}
-            extras.update(self.by, usage=self.usage)
-            self.usage = None
-        return message(HARNESS, self.session_id, number, role, ts, content, ref=ref, **extras, **known)
+            known["model"], known["agent"] = self.by
+            known["usage"], self.usage = self.usage, None
+        return message(HARNESS, self.session_id, number, role, ts, content, ref=ref, **known)
 
 
 def records(part: Part, value: dict[str, Any], context: Context, number: int, *, settled: bool = False) -> list[Record]:

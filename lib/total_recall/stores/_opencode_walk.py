@@ -68,7 +68,7 @@ class Walk:
     """One walk, from where `state` stands; iterating gives the entries.
 
     `settled` leaves out what may still change, for the next walk to find; `bodies` is as for `Source.batches`. With
-    `only_told` there are no entries for the parts that never give a record.
+    `only_told` there are no entries for the parts that never give a record, and of the others' no more than records.
     """
 
     def __init__(
@@ -285,6 +285,8 @@ class Walk:
         return records(part, value, context, number, settled=self._settled), value
 
     def _made(self, part: Part, context: Context, value: dict[str, Any] | None, made: list[Record]) -> Entry:
+        if self._only_told:
+            return Entry(b"", messages=made)
         message = context.message
         return Entry(
             partial(line, part, message),
