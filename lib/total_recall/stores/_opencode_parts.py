@@ -11,6 +11,7 @@ from ..record import Record, attachment, base64_size, encoded, message, one_line
 from ..times import rfc3339
 from . import _opencode_v2 as v2
 from ._opencode_rows import WIDTHS, Message, Part, json_object, mapping, string
+from .base import Entry
 from .tools import call_class, kind_of, result_class
 
 HARNESS = "opencode"
@@ -32,6 +33,16 @@ class StandIn(NamedTuple):
     made: list[Record]
     ids: int
     size: int
+
+
+class Several(Entry):
+    """The parts of a message, as one entry that is only good for counting."""
+
+    __slots__ = ("stored",)
+
+    def __init__(self, stored: int, ts: str | None, messages: list[Record], group: str) -> None:
+        super().__init__(b"", ts, messages, None, group)
+        self.stored = stored
 
 
 class Context:

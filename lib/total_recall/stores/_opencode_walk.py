@@ -18,6 +18,7 @@ from ..times import from_epoch
 from . import _opencode_v2 as v2
 from ._opencode_parts import (
     Context,
+    Several,
     Summary,
     failure,
     is_own_command,
@@ -34,12 +35,6 @@ from .base import Entry, State
 _NEAR = 20  # messages between a compaction and its summary, or between a summary and what goes on from it, at most
 
 _TAIL = 1000  # messages among which a compaction's tail is found without asking the store
-
-
-class Several(Entry):
-    """The parts of a message that are counted together."""
-
-    __slots__ = ("stored",)
 
 
 def fresh_state() -> State:
@@ -233,9 +228,7 @@ class Walk:
         state["offset"] += found.size
         state["parts"] += len(parts)
         state["after"] = [message.at, message.id, parts[-1].id]
-        entry = Several(b"", message.ts, found.made, None, message.id)
-        entry.stored = len(parts)
-        return entry
+        return Several(len(parts), message.ts, found.made, message.id)
 
     def _entry(self, part: Part, context: Context) -> Entry:
         message = context.message

@@ -148,8 +148,8 @@ class OpenCode(Store):
     def _all_signatures(self, tables: Tables) -> dict[str, tuple[Any, ...]]:
         """The signatures of the listed sessions, as they were last time if nobody has written to the database."""
         version = tables.database.version()
-        kept = self.remember.get("signatures", tables.path)
-        unchanged = kept is not None and version is not None and kept[0] == packed(version).decode()
+        kept = None if version is None else self.remember.get("signatures", tables.path)
+        unchanged = kept is not None and kept[0] == packed(version).decode()
         known = {id: tuple(marks) for id, marks in kept[1].items()} if kept and unchanged else {}
         new = [id for id, session in self._listed.items() if session.key.file is None and id not in known]
         if new:
