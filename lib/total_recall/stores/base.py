@@ -64,6 +64,7 @@ class Entry:
     """
 
     __slots__ = ("group", "messages", "slice", "source", "ts", "type")
+    stored: int = 1  # how many stored records it is; more only where a walk is made for counting
 
     def __init__(
         self,
@@ -437,7 +438,7 @@ class Tally:
     def add(self, entry: Entry) -> None:
         """Count one entry; to be called before the walk goes on."""
         counts = self.counts
-        counts["line_count"] += 1
+        counts["line_count"] += entry.stored
         if ts := entry.ts:
             if counts["start_time"] is None or ts < counts["start_time"]:
                 counts["start_time"] = ts
