@@ -18,7 +18,7 @@ import tantivy
 
 from . import analysis
 from .indexed import is_published, number_of, publish
-from .indexing import Indexed, delete, row_of
+from .indexing import Indexed, delete, row_of, signature_of
 from .notices import Notices, Unreadable
 from .reading import Reader
 from .record import Record
@@ -148,7 +148,7 @@ class Index(Reader):
         name = session.session_id
         if name not in self._signatures:
             try:
-                self._signatures[name] = number_of(repr(store.signature(session))) or 1
+                self._signatures[name] = signature_of(store, session)
             except (Unreadable, FileNotFoundError):
                 return -1
         return self._signatures[name]

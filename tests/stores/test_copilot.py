@@ -361,8 +361,14 @@ def test_a_session_before_there_were_events(tmp_path):
         tmp_path,
         {"type": "user", "text": "Look", "timestamp": moment(1), "imageAttachments": []},
         {"type": "copilot", "text": "I look.", "timestamp": moment(2)},
-        {"type": "tool_call_requested", "callId": "k1", "name": "bash", "arguments": {"command": "ls"}},
-        {"type": "tool_call_completed", "callId": "k1", "name": "bash", "result": {"type": "failure", "log": "no"}},
+        {"type": "tool_call_requested", "id": "t1", "callId": "k1", "name": "bash", "arguments": {"command": "ls"}},
+        {
+            "type": "tool_call_completed",
+            "id": "t1",
+            "callId": "k1",
+            "name": "bash",
+            "result": {"type": "failure", "log": "no"},
+        },
         {"type": "info", "text": "Hello", "timestamp": moment(3)},
         {"type": "of a later version", "text": "?"},
     )
