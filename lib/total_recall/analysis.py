@@ -70,9 +70,9 @@ def is_opaque(text: str, shown: str) -> bool:
 
     `shown` is what `prepared` makes of the text.
     """
-    if not unicodedata.is_normalized("NFC", text):
+    if not text.isascii() and not unicodedata.is_normalized("NFC", text):
         return True
-    return _is_long(shown) and (shown.isascii() or _is_long(_NO_LETTERS.sub(" ", shown)))
+    return len(shown) > LONGEST // 4 and _is_long(shown) and (shown.isascii() or _is_long(_NO_LETTERS.sub(" ", shown)))
 
 
 def _is_long(text: str) -> bool:
