@@ -19,7 +19,6 @@ from .scan import Scan, grouped
 from .scope import Scope, scoped
 from .search import A_SESSION, Found, matching, search
 from .selection import Sessions, Window
-from .shell import quoted
 from .sources import Filters, Source
 from .stores.base import Reference, Store
 
@@ -61,6 +60,8 @@ class Asked(NamedTuple):
 
     def command_line(self) -> str:
         """The command that asks this."""
+        from .shell import quoted
+
         argv = ["tr-search"]
         for field, option in _OPTIONS.items():
             value = getattr(self, field)
