@@ -30,7 +30,6 @@ _SMALL = 64_000_000  # bytes of source for which one commit will do
 _COMMIT_BYTES = 256_000_000
 _COMMIT_SECONDS = 20.0
 _HEAP = 50_000_000
-_MANY = 1_000_000
 
 
 class Locked(Exception):
@@ -199,6 +198,8 @@ class Index(Reader):
             try:
                 with open(note, "w") as file:
                     file.write(str(os.getpid()))
+                # What a killed writer left would be in the way: the next one gives its files the same names.
+                writer.garbage_collect_files()
                 yield writer
                 writer.wait_merging_threads()
             except (ValueError, OSError) as error:
