@@ -15,14 +15,14 @@ import tantivy
 from . import analysis
 from .reading import Reader
 
-_SHORTEST = 3
+_SHORTEST, _LONGEST = 3, analysis.LONGEST // 2  # letters; of those that are looked for each takes two bytes at most
 _MOST = 8  # traces that are asked for
 _FEW = 32  # sessions that are sooner read than ruled out by the words that begin somewhere
-# The letters whose capital is one letter, and which the engine takes for one word wherever they stand.
+# The letters that come from one other letter at most, their capital, and that no word of the engine ends at.
 _LETTERS = r"0-9a-z\u00e0-\u00f6\u00f8-\u00ff\u03b1-\u03c1\u03c4-\u03c9\u0430-\u045f"
 _WORD = re.compile(rf"[{_LETTERS}]+|[{analysis.SPACELESS}]")
 # What may stand before a word where arguments are written as JSON: the letters of an escaped character, cut anywhere.
-_ESCAPE = re.compile("u?0{0,2}[01]?[0-9a-f]|[bfnrt]")
+_ESCAPE = re.compile("^(?:u?0{0,2}[01]?[0-9a-f]|[bfnrt])")
 _CONSTANTS = "true false null"  # in arguments they are no words of the index
 
 
@@ -48,26 +48,28 @@ class Trace(NamedTuple):
 def traces(literal: str) -> list[Trace]:
     """What a text must have for the literal to stand in it, in any case; those that are cheap to look for first."""
     literal = literal.lower()
-    found = []
-    for word in _WORD.finditer(literal):
-        before, after = literal[: word.start()][-1:], literal[word.end() :][:1]
-        begins, ends = _bounds(before) and before != "\\", _bounds(after)
-        letters = word[0]
-        if not letters[0].isalnum() or letters in _CONSTANTS:
-            continue
-        if analysis.spaceless(letters):
-            terms = analysis.terms(letters)
-            begins = ends = True
-        else:
-            if not before or before == "\\":
-                letters = _ESCAPE.sub("", letters, count=1) if _ESCAPE.match(letters) else letters
-            letters, cut = letters[: analysis.LONGEST // 2], len(letters) > analysis.LONGEST // 2
-            ends = ends and not cut
-            terms = analysis.terms(letters) if len(letters) >= _SHORTEST else []
-        if len(terms) == 1:
-            found.append(Trace(terms[0], begins, ends))
+    found = [trace for word in _WORD.finditer(literal) if (trace := _trace(literal, *word.span()))]
     found.sort(key=lambda trace: (not trace.begins, -len(trace.letters)))
     return list(dict.fromkeys(found))
+
+
+def _trace(literal: str, start: int, end: int) -> Trace | None:
+    letters = literal[start:end]
+    if letters in _CONSTANTS or not letters[0].isalnum():
+        return None
+    if analysis.spaceless(letters):
+        begins = ends = True  # each such character is a word of its own
+    else:
+        before, after = literal[:start][-1:], literal[end:][:1]
+        if before in ("", "\\"):
+            letters = _ESCAPE.sub("", letters)
+        begins = _bounds(before) and before != "\\"
+        ends = _bounds(after) and len(letters) <= _LONGEST
+        letters = letters[:_LONGEST]
+        if len(letters) < _SHORTEST:
+            return None
+    terms = analysis.terms(letters)
+    return Trace(terms[0], begins, ends) if len(terms) == 1 else None
 
 
 def _bounds(character: str) -> bool:
