@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,9 @@ from pathlib import Path
 import orjson
 import pytest
 from sample import ROOT, copy_sample, isolated, store_environment
+
+# A shell that runs the tests in the background has them ignore interrupts, and so would every program they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -122,6 +122,46 @@ def test_two_writers_do_not_harm_each_other(folder):
     assert not notices_of_two.said
 
 
+OPENERS = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from total_recall.catalogue import Catalogue
+from total_recall.notices import Notices
+print("ready", flush=True)
+sys.stdin.readline()
+for folder in sorted(os.scandir(sys.argv[2]), key=lambda entry: entry.name):
+    notices = Notices()
+    catalogue = Catalogue(folder.path, notices)
+    catalogue.put("a", sys.argv[3], "s", 1)
+    catalogue.close()
+    print(*notices.said, sep="\\n", flush=True)
+"""
+
+
+@pytest.mark.parametrize("before", [None, b"", b"garbage, and long enough to be looked at" * 50])
+def test_processes_that_find_none_at_once_make_one_and_lose_nothing(before, tmp_path):
+    for number in range(12):
+        (tmp_path / f"{number:02}").mkdir()
+        if before is not None:
+            (tmp_path / f"{number:02}" / "catalogue.db").write_bytes(before)
+    command = [sys.executable, "-c", OPENERS, str(ROOT / "lib"), str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    openers = [subprocess.Popen([*command, str(number)], **pipes) for number in range(6)]
+    for opener in openers:
+        opener.stdout.readline()
+    for opener in openers:
+        opener.stdin.write("go\n")
+        opener.stdin.flush()
+    said = [opener.communicate()[0].split("\n") for opener in openers]
+
+    told = sorted(text for texts in said for text in texts if text)
+    assert len(told) == (12 if before else 0), "what was damaged is rebuilt once"
+    assert all("is damaged" in text for text in told)
+    for folder in sorted(tmp_path.iterdir()):
+        catalogue, _ = opened(str(folder))
+        assert [catalogue.get("a", str(number)) for number in range(6)] == [("s", 1)] * 6
+
+
 def test_forgotten_keys_are_gone(folder):
     catalogue, _ = opened(folder)
     for key in "abc":

@@ -95,6 +95,13 @@ def test_every_line_is_json_whatever_the_source_held(file):
             orjson.loads(line)
 
 
+@pytest.mark.parametrize("blank", ["\x0c", "\x0b", "\x1c", "\x85", "\u2028", "\u3000"])
+def test_a_blank_that_json_has_not_is_no_part_of_a_line(blank, file):
+    found, _, _ = read(file(f'{{"n":1}}{blank}\n{blank}{{"n":2}}\n'.encode()))
+
+    assert [line for _, line, _ in found] == [b'{"n":1}', b'{"n":2}']
+
+
 def test_a_byte_order_mark_is_no_damage(file):
     found, said, _ = read(file(b'\xef\xbb\xbf{"n":1}\n{"n":2}\n'))
 

@@ -12,7 +12,7 @@ LAYERS = [
     ["record", "times", "notices", "regular", "shell_syntax", "shell", "jtd", "redact", "terminal"],
     ["stores"],
     ["calls", "patterns", "todos", "questions", "dialogue", "git", "profile", "histogram"],
-    ["selection", "shadow", "catalogue", "profile_cache", "indexed", "ledger", "derived"],
+    ["selection", "shadow", "locking", "catalogue", "profile_cache", "indexed", "ledger", "derived"],
     ["output"],
     ["bounds", "follow"],
     ["analysis", "query", "passages", "ranking", "indexing", "reading", "index"],

@@ -188,6 +188,68 @@ def test_answers_that_are_no_python_list_are_no_answers(text):
     assert answers(ran("ask_user_question", asked(question("Q?")), text, harness="vibe")) == []
 
 
+TWO = asked(question("Tea or coffee?", ["Tea", "Coffee"], header="Drink"), question("Extras?", ["Milk", "A, B"], True))
+QWEN = "User has provided the following answers:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (QWEN + "**Drink**: Tea\n**H**: Milk, A, B", [("Tea or coffee?", ["Tea"]), ("Extras?", ["Milk", "A, B"])]),
+        (QWEN + "**H**: oat, if any", [("Extras?", ["oat, if any"])]),
+        (QWEN + "**Drink**: Both:\n\n**first** tea", [("Tea or coffee?", ["Both:\n\n**first** tea"])]),
+        (QWEN + "No valid answers were provided.", []),
+        ("User declined to answer the questions.", []),
+        ("Cannot ask user questions in non-interactive mode without ACP support.", []),
+    ],
+)
+def test_answers_of_qwen_code_stand_by_the_headers(text, found):
+    assert answers(ran("ask_user_question", TWO, text, harness="qwen")) == found
+
+
+def test_questions_without_a_header_are_numbered_by_qwen_code():
+    call = asked(question("Q?", header=""), question("R?", header=""))
+
+    text = QWEN + "**Question 1**: a\n**Question 2**: b"
+    assert answers(ran("ask_user_question", call, text, harness="qwen")) == [("Q?", ["a"]), ("R?", ["b"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("User selected: Blue, dark", ["Blue, dark"]),
+        ("User responded: none:\nof them", ["none:\nof them"]),
+        ("The user is not available to respond and will review your work later.", None),
+        ("User responded: ", None),
+        ("", None),
+    ],
+)
+def test_the_answer_of_copilot_to_its_one_question(text, found):
+    call = {"question": "Which?", "choices": ["Red", "Blue, dark"], "allow_freeform": True}
+    pair = next(iter(pairs(ran("ask_user", call, text, harness="copilot"))), None)
+
+    assert (pair and pair["answers"]) == found
+    if pair:
+        assert (pair["question"], pair["header"]) == ("Which?", None)
+        assert [option["label"] for option in pair["options"]] == ["Red", "Blue, dark"]
+
+
+words = st.text(alphabet='ab ,"*:\n', max_size=8)
+
+
+@given(st.lists(words, min_size=1, max_size=3))
+def test_what_was_typed_comes_back_as_it_was(typed):
+    """Unless it looks like the beginning of the next answer, which the headers here cannot."""
+    call = asked(*(question(f"Q{number}?", header=f"H{number}") for number in range(len(typed))))
+    text = QWEN + "\n".join(f"**H{number}**: {text}" for number, text in enumerate(typed))
+
+    found = [(f"Q{number}?", [text]) for number, text in enumerate(typed) if text.strip()]
+    assert answers(ran("ask_user_question", call, text, harness="qwen")) == found
+    for text in typed:
+        one = answers(ran("ask_user", {"question": "Q?"}, f"User responded: {text}", harness="copilot"))
+        assert one == ([("Q?", [text])] if text.strip() else [])
+
+
 def test_copied_questions_count_where_they_were_asked():
     copied = [{**message, "replayed": True} for message in recorded("opencode-questions")]
 
@@ -221,5 +283,12 @@ anything = st.recursive(
 
 @given(anything, anything, st.text(max_size=20))
 def test_any_shape_is_read_without_an_error(arguments, structured, content):
-    for shape in (arguments, asked(arguments), asked(question("Q?", options=arguments, multiSelect=True))):
-        list(pairs(ran("AskUserQuestion", shape, content, tool_result=structured)))
+    shapes = (
+        arguments,
+        asked(arguments),
+        asked(question("Q?", options=arguments, multiSelect=True)),
+        {"question": "Q?", "choices": arguments},
+    )
+    for shape in shapes:
+        for text in (content, QWEN + content, f"User selected: {content}"):
+            list(pairs(ran("AskUserQuestion", shape, text, tool_result=structured)))

@@ -1,6 +1,9 @@
 """tr-cache, tr-cache-drop, tr-summarise and tr-recap, against a model that a server on loopback plays."""
 
 import json
+import re
+import resource
+import signal
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -48,14 +51,19 @@ def model():
 
 
 @pytest.fixture
-def asking(tr, model):
-    """Run a command whose model is the one played here."""
-    known = {
+def known(model):
+    """The environment that names the model played here."""
+    return {
         "TR_LLM_PROVIDER": "openai",
         "TR_LLM_BASE_URL": model.url,
         "TR_LLM_MODEL": "played",
         "TR_LLM_API_KEY": "key-that-is-never-shown",
     }
+
+
+@pytest.fixture
+def asking(tr, known):
+    """Run a command whose model is the one played here."""
 
     def run(*words, **more):
         ran = tr(*words, env=known | more)
@@ -108,6 +116,24 @@ def test_what_is_summarised_is_not_summarised_again(asking, model):
     assert (again.status, again.out) == (2, b"")
     assert "nothing is left to summarise" in again.err
     assert len(model.asked) == 1
+
+
+def test_a_ledger_that_cannot_be_written_stays_as_it_was_and_is_named(tr, known, tmp_path):
+    """As on a full disk: no file takes a byte."""
+    before = tr("tr-cache", SESSION).records
+
+    def no_room():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    refused = tr("tr-summarise", SESSION, env=known | {"PYTHONDONTWRITEBYTECODE": "1"}, preexec_fn=no_room)
+
+    assert (refused.status, refused.out) == (5, b"")
+    assert re.search(
+        rf"tr-summarise: cannot write .*/tr_{SESSION}_summary_parts/part_\S+\.md: File too large", refused.err
+    )
+    assert not list((tmp_path / "shadow").glob("*/tr_*/*"))
+    assert tr("tr-cache", SESSION).records == before
 
 
 def test_a_wrong_from_id_names_the_right_one(asking, model):

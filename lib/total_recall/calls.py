@@ -80,7 +80,7 @@ def value_of(given: Any) -> Any:
 # -- a call on one line ----------------------------------------------------------------------------------------
 
 _PATHS = ("file_path", "filePath", "notebook_path", "path")
-_TEXTS = ("pattern", "query", "url", "skill", "subject", "description", "task", "prompt", "message", "name")
+_TEXTS = ("pattern", "query", "url", "skill", "subject", "description", "task", "prompt", "message", "question", "name")
 
 
 def call_summary(name: str, arguments: Any) -> str:

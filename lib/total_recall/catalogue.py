@@ -9,16 +9,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
+from contextlib import closing, suppress
 from typing import Any
 
+from .locking import alone
 from .notices import Notices
 from .record import packed, unpacked
 from .stores.base import Kept, Memory
 
 _STAMP = 0x7472_4341  # application_id: ours
-_VERSION = 3  # raised with every change of what is kept
+_VERSION = 4  # raised with every change of what is kept
 _SUM_BYTES = 4
+_PATIENCE = 5.0  # seconds to wait for another process
 _WAITING = 256  # how many facts one transaction takes
+
+
+class Newer(Exception):
+    """The file was made by a newer version."""
 
 
 class Catalogue(Memory):
@@ -28,56 +35,66 @@ class Catalogue(Memory):
         super().__init__()
         self._path = os.path.join(folder, "catalogue.db")
         self._notices = notices
+        self._fault: str | None = None
+        self._inode = 0
         self._database = self._open()
         self._unwritten: dict[tuple[str, str], tuple[str, bytes]] = {}
         self._loaded: dict[str, dict[str, tuple[str, bytes]]] = {}
 
     def _open(self) -> sqlite3.Connection | None:
-        for _ in range(2):
-            try:
-                return self._opened()
-            except sqlite3.OperationalError as error:
-                self._notices.say(f"{self._path}: {error}; this run goes on without the catalogue")
-                return None
-            except sqlite3.DatabaseError as error:
-                self._notices.say(f"{self._path} is damaged ({error}) and is rebuilt")
-                self._discard()
-            except OSError as error:
-                self._notices.say(f"{self._path}: {error.strerror}; this run goes on without the catalogue")
-                return None
+        try:
+            return self._current() or self._made()
+        except (sqlite3.Error, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            self._notices.say(f"{self._path}: {reason}; this run goes on without the catalogue")
+        except Newer:
+            self._notices.say(f"{self._path} was made by a newer version; this run goes on without the catalogue")
         return None
 
-    def _opened(self) -> sqlite3.Connection | None:
-        # Made by us first, so that it and its -wal are private whatever the umask.
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
-        database = sqlite3.connect(self._path, timeout=5, isolation_level=None)
-        database.text_factory = _decoded
-        stamp = database.execute("PRAGMA application_id").fetchone()[0]
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if stamp == _STAMP and version == _VERSION:
-            return database
-        if stamp == _STAMP and version > _VERSION:
-            self._notices.say(f"{self._path} was made by a newer version; this run goes on without the catalogue")
-            database.close()
+    def _current(self) -> sqlite3.Connection | None:
+        """The file as it is, opened; None where it is not there, damaged or of another making (see `_fault`)."""
+        try:
+            handle = os.open(self._path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        except FileNotFoundError:
             return None
-        if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        found = os.fstat(handle)
+        os.close(handle)
+        self._inode = found.st_ino
+        if found.st_size == 0:
+            return None
+        database = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
+        database.text_factory = _decoded
+        try:
+            self._fault = _fault(database)
+        except sqlite3.OperationalError:
             database.close()
-            raise sqlite3.DatabaseError("made by an older version or by another program")
-        database.execute("PRAGMA journal_mode=WAL")
-        database.executescript(
-            "BEGIN IMMEDIATE;"
-            "CREATE TABLE IF NOT EXISTS fact (kind TEXT, key TEXT, signature TEXT, value BLOB, PRIMARY KEY (kind, key))"
-            " WITHOUT ROWID;"
-            f"PRAGMA application_id={_STAMP}; PRAGMA user_version={_VERSION}; COMMIT;"
-        )
-        return database
+            raise
+        except sqlite3.DatabaseError as error:
+            self._fault = str(error)
+        if self._fault is None:
+            return database
+        database.close()
+        return None
 
-    def _discard(self) -> None:
-        for suffix in ("", "-wal", "-shm"):
-            try:
-                os.unlink(self._path + suffix)
-            except OSError:
-                pass
+    def _made(self) -> sqlite3.Connection | None:
+        """A new file in the place of what `_current` refused, made by one process only: others find it whole."""
+        with alone(self._path + ".lock", _PATIENCE):
+            if database := self._current():
+                return database
+            if self._fault is not None:
+                self._notices.say(f"{self._path} is damaged ({self._fault}) and is rebuilt")
+            _discard(self._path)
+            new = self._path + ".new"
+            _discard(new)
+            os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # by us, so that it is private
+            with closing(sqlite3.connect(new, isolation_level=None)) as database:
+                database.execute("PRAGMA journal_mode=WAL")
+                database.executescript(
+                    "CREATE TABLE fact (kind TEXT, key TEXT, signature TEXT, value BLOB, PRIMARY KEY (kind, key))"
+                    f" WITHOUT ROWID; PRAGMA application_id={_STAMP}; PRAGMA user_version={_VERSION};"
+                )
+            os.replace(new, self._path)
+            return self._current()
 
     def get(self, kind: str, key: str) -> Kept | None:
         """(signature, value) as last kept."""
@@ -165,7 +182,26 @@ class Catalogue(Memory):
         if database is not None:
             database.close()
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            self._discard()
+            with suppress(OSError), alone(self._path + ".lock", _PATIENCE):
+                if os.stat(self._path).st_ino == self._inode:  # and not what another process made meanwhile
+                    _discard(self._path)
+
+
+def _fault(database: sqlite3.Connection) -> str | None:
+    """What is wrong with an opened file, None where it is ours as we write it now; raises Newer."""
+    stamp = database.execute("PRAGMA application_id").fetchone()[0]
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if stamp != _STAMP or version < _VERSION:
+        return "made by an older version or by another program"
+    if version > _VERSION:
+        raise Newer
+    return None
+
+
+def _discard(path: str) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            os.unlink(path + suffix)
 
 
 def _decoded(text: bytes) -> str:

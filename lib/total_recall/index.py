@@ -8,6 +8,7 @@ commit.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
@@ -17,7 +18,7 @@ import tantivy
 
 from . import analysis
 from .indexed import is_published, number_of, publish
-from .indexing import Indexed, delete, row_of
+from .indexing import Indexed, delete, row_of, signature_of
 from .notices import Notices, Unreadable
 from .reading import Reader
 from .record import Record
@@ -79,18 +80,17 @@ class Index(Reader):
             return None
         if state == "older":
             notices.say(f"{folder} was made by an older version or another program and is rebuilt")
-        if state != "ours":
-            cls.discard(folder)
-        try:
-            return cls._opened(folder)
-        except (ValueError, OSError) as error:
-            if isinstance(error, PermissionError):
+        if state == "ours":
+            try:
+                return cls(folder, tantivy.Index.open(folder))
+            except PermissionError as error:
                 notices.say(f"{folder}: {error.strerror}; this run goes on without it")
                 return None
-            notices.say(f"{folder} is damaged ({_first_line(error)}) and is rebuilt")
-            cls.discard(folder)
+            except (ValueError, OSError) as error:
+                notices.say(f"{folder} is damaged ({_first_line(error)}) and is rebuilt")
         try:
-            return cls._opened(folder)
+            cls.discard(folder)
+            return cls._made(folder)
         except (ValueError, OSError) as error:
             notices.say(f"{folder}: {_first_line(error)}; this run goes on without it")
             return None
@@ -110,39 +110,30 @@ class Index(Reader):
         return cls(folder, tantivy.Index(_schema(), folder))
 
     @classmethod
-    def _opened(cls, folder: str) -> Index:
-        if _stamp(folder) == "ours":
-            return cls(folder, tantivy.Index.open(folder))
-        # Made beside its place and moved there, so that no reader sees half an index.
+    def _made(cls, folder: str) -> Index:
+        """A new index, made beside its place and moved there, so that no reader sees half of one."""
         import shutil
 
+        _sweep(folder)
         made = f"{folder}.{os.getpid()}"
-        shutil.rmtree(made, ignore_errors=True)
         os.makedirs(made, mode=0o700)
-        with _private():
-            tantivy.Index(_schema(), made)
-            with open(os.path.join(made, "stamp.json"), "wb") as file:
-                file.write(orjson.dumps({"format": FORMAT, "version": VERSION}))
         try:
-            os.rename(made, folder)
-        except OSError:
-            shutil.rmtree(made, ignore_errors=True)  # another process was faster
+            with _private():
+                tantivy.Index(_schema(), made)
+                with open(os.path.join(made, "stamp.json"), "wb") as file:
+                    file.write(orjson.dumps({"format": FORMAT, "version": VERSION}))
+            with suppress(OSError):  # another process was faster
+                os.rename(made, folder)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
         return cls(folder, tantivy.Index.open(folder))
 
     @staticmethod
     def discard(folder: str) -> None:
         """Throw an index away: move the folder, then remove it; readers that have it open read on."""
-        import shutil
-
-        away = f"{folder}.old.{os.getpid()}"
-        try:
-            os.rename(folder, away)
-        except OSError:
-            return
-        if os.path.isdir(away) and not os.path.islink(away):
-            shutil.rmtree(away, ignore_errors=True)
-        else:
-            os.unlink(away)
+        with suppress(OSError):
+            os.rename(folder, f"{folder}.old.{os.getpid()}")
+            _sweep(folder)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -168,7 +159,7 @@ class Index(Reader):
         name = session.session_id
         if name not in self._signatures:
             try:
-                self._signatures[name] = number_of(repr(store.signature(session))) or 1
+                self._signatures[name] = signature_of(store, session)
             except (Unreadable, FileNotFoundError):
                 return -1
         return self._signatures[name]
@@ -319,6 +310,34 @@ class Index(Reader):
         return row, indexed.size
 
 
+def _sweep(folder: str) -> None:
+    """Remove what processes that were killed left beside an index: half made ones, and such as were thrown away."""
+    import shutil
+
+    parent, name = os.path.split(folder)
+    for entry in os.scandir(parent):
+        match = re.fullmatch(re.escape(name) + r"\.(old\.)?(\d+)", entry.name)
+        if match is None or not (match[1] or int(match[2]) == os.getpid() or _is_dead(int(match[2]))):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                os.unlink(entry.path)
+
+
+def _is_dead(process: int) -> bool:
+    if os.name == "nt":  # where the call below would end the process
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        pass
+    return False
+
+
 def _stamp(folder: str) -> str:
     """`ours`, `older`, `newer`, or `none` when there is nothing."""
     try:
@@ -345,5 +364,5 @@ def _private() -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    text = str(error).split("\n", 1)[0]
+    text = str(getattr(error, "strerror", None) or error).split("\n", 1)[0]
     return "its writer stopped - is the disk full?" if "index writer was killed" in text else text

@@ -12,7 +12,7 @@ from .indexed import number_of
 from .notices import Unreadable
 from .passages import keys, passages
 from .ranking import KINDS, STORED
-from .record import Record, encoded, one_line, packed, scrubbed
+from .record import Record, encoded, packed, scrubbed, title_of
 from .stores.base import GONE, Reference, Store, Tally
 from .times import epoch
 
@@ -50,6 +50,7 @@ class Indexed:
         self._schema = schema
         self._whole = kept is None
         self._signature: tuple[Any, ...] = ()
+        self._indexed_as = 0
         marks = store.remember.get("bookmarks", store.memory_key(session)) if kept else None
         self._tally = Tally(kept["facts"] if kept else None, marks[1] if marks else [])
 
@@ -64,6 +65,7 @@ class Indexed:
         tally = self._tally
         try:
             self._signature = self.store.signature(self.session)
+            self._indexed_as = signature_of(self.store, self.session, self._signature)
             for entry in self.store.entries(self.session, tally.state, whole=True):
                 self._begin()
                 tally.add(entry)
@@ -139,7 +141,7 @@ class Indexed:
         """Write the session's own document: its title, and how far it is indexed; gives its signature."""
         self._begin()
         store, session = self.store, self.session
-        signature = 0 if error else number_of(repr(self._signature)) or 1
+        signature = 0 if error else self._indexed_as
         if error:
             facts = self._tally.facts()  # without a fingerprint, so that the next read begins anew
             about = facts["about"]
@@ -147,7 +149,7 @@ class Indexed:
             facts = store.learned(session, self._tally)
             store.remember("facts", store.memory_key(session), self._signature, lambda _: facts)
             about = store.describe(session, facts)
-        title = about.get("title") or one_line(facts["first_prompt"] or "")
+        title = title_of(about.get("title"), facts["first_prompt"])
         counts = facts["counts"]
         start, end = (epoch(counts[key]) or session.updated for key in ("start_time", "end_time"))
         # A title that is only the first prompt is found as that.
@@ -164,7 +166,7 @@ class Indexed:
         document.add_unsigned("opaque", self.opaque)
         stored = {
             "session_id": session.session_id,
-            "title": one_line(title, 1000),
+            "title": title or "",
             "directory": about.get("directory"),
             "start_time": counts["start_time"],
             "documents": self.documents,
@@ -190,6 +192,12 @@ class Indexed:
             return []
         self._add(document, "keys", " ".join(encoded(name).decode() for name in names))
         return names
+
+
+def signature_of(store: Store, session: Reference, known: tuple[Any, ...] | None = None) -> int:
+    """What changes when a session or its title does, as a number other than 0; `known` is its store's signature."""
+    signature = store.signature(session) if known is None else known
+    return number_of(repr((*signature, *store.beside(session)))) or 1
 
 
 def delete(writer: tantivy.IndexWriter, schema: tantivy.Schema, session_id: str, *, whole: bool) -> None:

@@ -12,15 +12,15 @@ moves it aside. Nothing here asks a model.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import orjson
 
+from .locking import lock
 from .notices import Notices
 from .record import Record
 from .shadow import safe_name, write_beside
@@ -33,6 +33,10 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 class Locked(Exception):
     """Another process is adding or dropping a block of this session; nothing was done."""
+
+
+class NotWritten(Exception):
+    """The file system did not take a block, or its removal; the ledger is as it was."""
 
 
 class Block(NamedTuple):
@@ -240,10 +244,11 @@ class Ledger:
     @contextmanager
     def locked(self) -> Iterator[Ledger]:
         """Keep other writers out, and read the ledger anew. Raises Locked at once when one is at work."""
-        os.makedirs(os.path.dirname(self.lock_path), mode=0o700, exist_ok=True)
-        handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        with self._writing():
+            os.makedirs(os.path.dirname(self.lock_path), mode=0o700, exist_ok=True)
+            handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            if not _lock(handle):
+            if not lock(handle):
                 raise Locked(
                     f"the summaries of {self.session_id} are being written by another process"
                     f" ({self.lock_path} is locked) - try again when it is done"
@@ -256,35 +261,42 @@ class Ledger:
     def append(self, part: Slice, text: str) -> Block:
         """Add the summary of a slice that begins at `next_id`; to be called while `locked`.
 
-        What the ledger held before, if it counted as empty, is moved aside. Raises OSError.
+        What the ledger held before, if it counted as empty, is moved aside. Raises NotWritten.
         """
         if part.from_id != self.next_id or not part.count:
             raise ValueError(f"a block from {part.from_id} cannot follow {self.next_id - 1}")
-        if self.doubt:
-            self._set_aside()
         name = _part_file(part.from_id, part.to_id)
         block = Block(part.from_id, part.from_ts, part.to_id, part.to_ts, **part.facts(), part_file=name)
-        os.makedirs(self.parts, mode=0o700, exist_ok=True)
-        write_beside(self.part_path(block), text.encode("utf-8", "replace"))
-        self._write([*self.blocks, block])
+        with self._writing():
+            if self.doubt:
+                self._set_aside()
+            os.makedirs(self.parts, mode=0o700, exist_ok=True)
+            write_beside(self.part_path(block), text.encode("utf-8", "replace"))
+            self._write([*self.blocks, block])
         return block
 
     def drop(self) -> Block:
-        """Remove the newest block; to be called while `locked`. Raises Refused when there is none."""
+        """Remove the newest block; to be called while `locked`. Raises Refused when there is none, and NotWritten."""
         if not self.blocks:
             why = f"its ledger counts as empty ({self.doubt})" if self.doubt else "it has no summaries"
             raise Refused(f"session {self.session_id} has no block to drop: {why} - tr-summarise makes one")
         *kept, block = self.blocks
-        if kept:
-            self._write(kept)
-        else:
-            os.unlink(self.path)
-            self.blocks = []
-        try:
-            os.unlink(self.part_path(block))
-        except FileNotFoundError:
-            pass
+        with self._writing():
+            if kept:
+                self._write(kept)
+            else:
+                os.unlink(self.path)
+                self.blocks = []
+            with suppress(FileNotFoundError):
+                os.unlink(self.part_path(block))
         return block
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise NotWritten(f"cannot write {error.filename or self.path}: {error.strerror}") from error
 
     def _write(self, blocks: list[Block]) -> None:
         write_beside(self.path, "".join(f"{','.join(map(str, block))}\n" for block in blocks).encode())
@@ -307,26 +319,6 @@ def sessions_with_summaries(folder: str) -> frozenset[str]:
     except OSError:
         return frozenset()
     return frozenset(name[3:-12] for name in names if name.startswith("tr_") and name.endswith("_summary.csv"))
-
-
-def _lock(handle: int) -> bool:
-    """Lock a file for as long as it is open in this process; False when another has done so."""
-    try:
-        import fcntl
-    except ImportError:
-        from importlib import import_module
-
-        windows = import_module("msvcrt")
-        lock = lambda: windows.locking(handle, windows.LK_NBLCK, 1)  # noqa: E731
-    else:
-        lock = lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # noqa: E731
-    try:
-        lock()
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK):
-            return False
-        raise
-    return True
 
 
 def _part_file(from_id: int, to_id: int) -> str:

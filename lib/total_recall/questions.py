@@ -19,6 +19,9 @@ _AFTER_ANSWERS = re.compile(
     r'"(?:\. (?:You can now continue|Read the answers carefully)[^"]*| user notes: .*|\.?)$', re.DOTALL
 )
 
+_HEADERS = "User has provided the following answers:\n"  # Qwen Code's beginning
+_ONE_ANSWER = re.compile(r"User (?:selected|responded): (.*)", re.DOTALL)  # GitHub Copilot CLI's
+
 
 def pairs(messages: Iterable[Record], *, replayed: bool = False) -> Iterator[Record]:
     """One record for each question that was answered, in the order of asking.
@@ -33,8 +36,7 @@ def pairs(messages: Iterable[Record], *, replayed: bool = False) -> Iterator[Rec
 
 def _pairs(call: Call) -> Iterator[Record]:
     arguments = value_of(call.arguments)
-    asked = value_of(arguments.get("questions")) if isinstance(arguments, dict) else None
-    questions = [item for item in asked if isinstance(item, dict)] if isinstance(asked, list) else []
+    questions = _questions(arguments) if isinstance(arguments, dict) else []
     record = call.record
     for question, answers in zip(questions, _answers(call, questions), strict=True):
         if answers:
@@ -45,9 +47,20 @@ def _pairs(call: Call) -> Iterator[Record]:
                 "ts": record["ts"],
                 "header": _text(question.get("header")),
                 "question": _text(question.get("question")) or "",
-                "options": [_option(option) for option in _list(question.get("options"))],
+                "options": [_option(option) for option in _options(question)],
                 "answers": answers,
             }
+
+
+def _questions(arguments: Record) -> list[Record]:
+    """What a call asks: several questions, or on GitHub Copilot CLI the one that the arguments are."""
+    if isinstance(arguments.get("question"), str):
+        return [arguments]
+    return [item for item in _list(arguments.get("questions")) if isinstance(item, dict)]
+
+
+def _options(question: Record) -> list[Any]:
+    return _list(question.get("options")) or _list(question.get("choices"))
 
 
 def _option(option: Any) -> Record:
@@ -133,28 +146,42 @@ def _python(text: str) -> Any:
 
 
 def _of_text(text: str, questions: list[Record]) -> list[list[str]]:
-    """The answers out of a text `... "question"="answer", "question"="answer". ...`.
+    """The answers out of a text for the model, in one of the shapes that harnesses have."""
+    if match := _ONE_ANSWER.match(text):
+        return [_texts(match[1])] if len(questions) == 1 else [[] for _ in questions]
+    pieces = (_by_header if text.startswith(_HEADERS) else _by_question)(text, questions)
+    found = [_chosen(piece, question) for piece, question in zip(pieces, questions, strict=True)]
+    return [[] if given == ["Unanswered"] else given for given in found]
 
-    The wording before and after has changed, and answers may hold quotes and commas: what is held on to are the exact
-    texts of the questions.
+
+def _by_header(text: str, questions: list[Record]) -> list[str]:
+    """Qwen Code: a line `**header**: answer` for each question that was answered."""
+    headers = [_text(question.get("header")) or f"Question {number}" for number, question in enumerate(questions, 1)]
+    return [piece for piece, _ in _between(text, [f"\n**{header}**: " for header in headers])]
+
+
+def _by_question(text: str, questions: list[Record]) -> list[str]:
+    """Claude Code and OpenCode: `... "question"="answer", "question"="answer". ...`."""
+    pieces = _between(text, [f'"{question.get("question")}"="' for question in questions])
+    bare = (piece if last else piece.removesuffix(", ") for piece, last in pieces)
+    return [piece[: end.start()] if (end := _AFTER_ANSWERS.search(piece)) else piece for piece in bare]
+
+
+def _between(text: str, anchors: list[str]) -> Iterator[tuple[str, bool]]:
+    """What follows each anchor up to the next one, and whether none comes after it; "" for an anchor that is missing.
+
+    Wordings change, and answers may hold quotes, commas and line ends: what is held on to are the exact texts of the
+    questions.
     """
     starts = []
     at = 0
-    for question in questions:
-        anchor = f'"{question.get("question")}"="'
+    for anchor in anchors:
         found = text.find(anchor, at)
-        starts.append((found, found + len(anchor)) if found >= 0 else None)
         at = found + len(anchor) if found >= 0 else at
-    answers: list[list[str]] = []
-    for number, (question, start) in enumerate(zip(questions, starts, strict=True)):
-        if start is None:
-            answers.append([])
-            continue
-        following = next((later[0] for later in starts[number + 1 :] if later), None)
-        piece = text[start[1] : following].removesuffix(", ") if following is not None else text[start[1] :]
-        end = _AFTER_ANSWERS.search(piece)
-        answers.append(_chosen(piece[: end.start()] if end else piece, question))
-    return [[] if given == ["Unanswered"] else given for given in answers]
+        starts.append((found, at) if found >= 0 else None)
+    for number, start in enumerate(starts, 1):
+        end = next((later[0] for later in starts[number:] if later), None)
+        yield (text[start[1] : end] if start else "", end is None)
 
 
 def _chosen(text: str, question: Record) -> list[str]:
@@ -167,7 +194,7 @@ def _chosen(text: str, question: Record) -> list[str]:
     several = any(question.get(key) is True for key in ("multiSelect", "multi_select", "multiple"))
     if not several:
         return [text]
-    labels = {label for option in _list(question.get("options")) if (label := _option(option)["label"])}
+    labels = {label for option in _options(question) if (label := _option(option)["label"])}
     written = {form: label for label in labels for form in (label, f'"{label}"')}
     forms = sorted(written, key=lambda form: (-len(form), form))
     best: tuple[int, list[str]] = (0, [])

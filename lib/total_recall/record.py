@@ -162,6 +162,11 @@ def one_line(text: str, width: int = 80) -> str:
     return ""
 
 
+def title_of(stored: str | None, first_prompt: str | None) -> str | None:
+    """A session's title: what its harness stored, else how its first prompt begins; blanks are none."""
+    return one_line(stored or "", 1000) or one_line(first_prompt or "") or None
+
+
 def attachment(kind: str, media_type: str | None, size: int | None) -> str:
     """The marker that stands for an image or a file in a text, like `[image image/png 48123 bytes]`."""
     words = [kind]

@@ -43,7 +43,8 @@ def scoped(
     skipped: dict[str, int] = {}
     chosen = everything
     if only:
-        chosen = list(dict.fromkeys(sessions.matching(name) for name in only))
+        named = {(s.harness, s.session_id): (store, s) for store, s in map(sessions.matching, only)}
+        chosen = list(named.values())
     elif window.directory or window.hours:
         chosen = [(store, session) for _, store, session in rows(sessions, window, now)]
     elif window.since:

@@ -242,7 +242,12 @@ def _newest(pair: tuple[Store, Reference]) -> tuple[float, str, str]:
 
 def _say_homeless(sessions: Sessions, homeless: int) -> None:
     if homeless:
-        sessions.notices.say(f"{homeless} sessions record no directory and are not selected by --directory")
+        told = (
+            "1 session records no directory and is"
+            if homeless == 1
+            else f"{homeless} sessions record no directory and are"
+        )
+        sessions.notices.say(f"{told} not selected by --directory")
 
 
 def recency(row: Record, session: Reference, now: float) -> float:

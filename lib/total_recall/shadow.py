@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from .notices import Notices
 from .stores.base import Place
@@ -66,7 +67,10 @@ def safe_name(session_id: str) -> str:
 
 
 def write_beside(path: str, data: bytes) -> None:
-    """Replace a file in one step: readers see the old content or the new, and a crash leaves one of them."""
+    """Replace a file in one step: readers see the old content or the new, and a crash leaves one of them.
+
+    Raises OSError, which names the file.
+    """
     import tempfile
 
     handle, temporary = tempfile.mkstemp(prefix=".", suffix=".new", dir=os.path.dirname(path))
@@ -76,9 +80,9 @@ def write_beside(path: str, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        try:
+    except BaseException as error:
+        with suppress(OSError):
             os.unlink(temporary)
-        except OSError:
-            pass
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, path) from error
         raise

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import click
 
-from .command import LOCKED, SERVICE, Failure, Run, harness_option, options
+from .command import LOCKED, OUTPUT, SERVICE, WRONG, Failure, Run, harness_option, options
 from .extraction import chosen
-from .ledger import Ledger, Locked
+from .ledger import Ledger, Locked, NotWritten
 from .record import Record
 from .shadow import folder
 from .stores.base import Reference, Store
@@ -51,6 +51,5 @@ def summarised(run: Run, session: str | None, harnesses: tuple[str, ...]) -> Sum
 
 def failure(error: Exception) -> Failure:
     """How a run ends when asking or writing failed: the sentence with its status."""
-    if isinstance(error, Locked):
-        return Failure(str(error), LOCKED)
-    return Failure(str(error)) if isinstance(error, Refused) else Failure(str(error), SERVICE)
+    statuses = {Locked: LOCKED, Refused: WRONG, NotWritten: OUTPUT}
+    return Failure(str(error), statuses.get(type(error), SERVICE))

@@ -20,7 +20,7 @@ def rfc3339(value: Any) -> str | None:
     without a zone is UTC, never the host's zone.
     """
     if type(value) is int and 100_000_000_000 <= value < 100_000_000_000_000:  # milliseconds, as most stores have them
-        return f"{_second(value // 1000)}.{value % 1000:03d}Z"
+        return f"{_minute(value // 60_000)}:{value // 1000 % 60:02d}.{value % 1000:03d}Z"
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
@@ -48,9 +48,9 @@ def rfc3339(value: Any) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _second(seconds: int) -> str:
-    """A whole second as it is written; the times of one message share it."""
-    return (_EPOCH + timedelta(seconds=seconds)).isoformat()
+def _minute(minutes: int) -> str:
+    """A whole minute as it is written; the times of one turn share it."""
+    return (_EPOCH + timedelta(minutes=minutes)).isoformat(timespec="minutes")
 
 
 def epoch(value: Any) -> float | None:

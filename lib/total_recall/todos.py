@@ -14,23 +14,17 @@ from .stores.tools import TOOLS, kind_of
 _SLUG = re.compile(r"(item[0-9]+(?:\.[0-9]+)?):")
 _CREATED = re.compile(r"Task #(\S+) created")
 
-# Tools that give the whole list with each call, by harness: where the list is, and what an item calls its text.
-_LISTS: dict[str, dict[str, tuple[str, str]]] = {
-    "claude": {"TodoWrite": ("todos", "content")},
-    "codex": {"update_plan": ("plan", "step")},
-    "opencode": {"todowrite": ("todos", "content")},
-    "vibe": {"todo": ("todos", "content"), "vibe.todo": ("todos", "content")},
-    "gemini": {"write_todos": ("todos", "description")},
-    "qwen": {"todo_write": ("todos", "content")},
-    "copilot": {"update_todo": ("todos", "content")},
-}
+# Where a whole list stands in a call's arguments, and what an item calls its text.
+_PLACES = ("todos", "plan")
+_TEXTS = ("content", "step", "description")
+_HARNESSES = sorted(harness for harness, tools in TOOLS.items() if "todo" in tools.values())
 
 
 class NoTodoTool(Exception):
     """A harness that has no todo list whose history could be told."""
 
     def __init__(self, harness: str) -> None:
-        super().__init__(f"{harness} has no todo tool - tr-todo works on {', '.join(sorted(_LISTS))}")
+        super().__init__(f"{harness} has no todo tool - tr-todo works on {', '.join(_HARNESSES)}")
 
 
 class Item(NamedTuple):
@@ -50,7 +44,7 @@ def events(messages: Iterable[Record], harness: str, notices: Notices) -> Iterat
     Calls that failed or were never answered do not count; neither do those of an inline sub-agent, whose list is its
     own. Raises NoTodoTool.
     """
-    if harness not in _LISTS:
+    if harness not in _HARNESSES:
         raise NoTodoTool(harness)
     history = History(notices)
     for call in answered(messages, is_todo):
@@ -105,9 +99,8 @@ class History:
                 raise ValueError("its arguments are no JSON object")
             _TASKS[call.name](self, arguments, call, result if isinstance(result, dict) else {})
             return list(self._tasks.values())
-        place, text = _LISTS[call.record["harness"]][call.name]
-        todos = _list_of(call, place)
-        return None if todos is None else [_item(todo, text) for todo in todos]
+        todos = _list_of(call)
+        return None if todos is None else [_item(todo) for todo in todos]
 
     # -- tools that change one task at a time: the list is kept here -------------------------------------------
 
@@ -151,34 +144,36 @@ _TASKS: dict[str, Callable[[History, Record, Call, Record], None]] = {
 }
 
 
-def _list_of(call: Call, place: str) -> list[Any] | None:
+def _list_of(call: Call) -> list[Any] | None:
     """The list that a call gave, else the one that it returned; None for a call without a list (it only read)."""
     arguments = value_of(call.arguments)
-    broken = isinstance(arguments, str)
+    broken = "arguments" if isinstance(arguments, str) else None
     if isinstance(arguments, dict):
         if arguments.get("action", "write") != "write":
             return None
+        place = next((place for place in _PLACES if place in arguments), _PLACES[0])
         todos = value_of(arguments.get(place))
         if isinstance(todos, list):
             return todos
-        broken = todos is not None
+        broken = None if todos is None else place
     result = value_of((call.result or {}).get("tool_result"))
     if isinstance(result, dict):
         result = result.get("newTodos", result.get("todos"))
     if isinstance(result, list):
         return result
     if broken:
-        raise ValueError(f"its {place} are no JSON list")
+        raise ValueError(f"its {broken} are no JSON list")
     return None
 
 
-def _item(todo: Any, text: str) -> Item:
-    given = todo.get(text) if isinstance(todo, dict) else None
-    if not isinstance(given, str):
-        raise ValueError(f"one of its items has no {text}")
+def _item(todo: Any) -> Item:
+    texts = (todo.get(key) for key in _TEXTS) if isinstance(todo, dict) else ()
+    text = next((text for text in texts if isinstance(text, str)), None)
+    if text is None:
+        raise ValueError("one of its items has no text")
     status, id = todo.get("status"), todo.get("id")
     known = isinstance(id, (str, int)) and not isinstance(id, bool) and str(id)
-    return Item(given, status if isinstance(status, str) and status else None, str(id) if known else None)
+    return Item(text, status if isinstance(status, str) and status else None, str(id) if known else None)
 
 
 def keyed(items: Iterable[Item]) -> State:

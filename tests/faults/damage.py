@@ -107,11 +107,22 @@ FILES: dict[str, tuple[Callable[[list[bytes]], bytes], bool]] = {
         lambda units: b"".join(unit + (b"\n" if number % 2 else b"") for number, unit in enumerate(units)) + b"\n",
         True,
     ),
+    "many records of unknown types before the first": (
+        lambda units: b"\n".join([*[b'{"type":"novelty"}'] * 30, *units]) + b"\n",
+        False,
+    ),
     "many records of unknown types after the first": (
         lambda units: b"\n".join([units[0], *[b'{"type":"novelty"}'] * 600, *units[1:]]) + b"\n",
         False,
     ),
     "lone carriage returns": (lambda units: b"\r".join(units) + b"\n", True),
+}
+
+# Records that were written once more, as they are.
+AGAIN: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "each behind itself": lambda units: [unit for unit in units for _ in range(2)],
+    "all behind the last": lambda units: units * 2,
+    "the first half behind the last": lambda units: units + units[: len(units) // 2],
 }
 
 EMPTY: dict[str, bytes] = {

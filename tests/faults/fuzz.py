@@ -261,7 +261,9 @@ def check_session(store: Store, session: Reference, chance: Chance) -> None:
         first = chance.choice(ids)
         assert [m["id"] for m in store.messages_from(session, first)] == [i for i in ids if i >= first]
         message = chance.choice(messages)
-        if ref := message.get("ref"):
+        ref = message.get("ref")
+        # There an entry is known by its id, and what stands in one file again with another text is told by the last.
+        if ref and not (unified and sum(other.get("ref") == ref for other in messages) > 1):
             found = store.entry_at(session, {"id": message["id"], **ref})
             texts = [m["content"] for m in found.messages] if found else [message["content"]]
             assert message["content"] in texts, (message["content"][:200], [text[:200] for text in texts])

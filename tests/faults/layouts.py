@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import orjson
 import zstandard
@@ -21,8 +22,8 @@ from total_recall.notices import Notices
 from total_recall.stores.base import Reference, Store
 from total_recall.stores.registry import adapter
 
-from tests.stores.rich_transcripts import ID, RICH
-from tests.stores.transcripts import ROOTS
+from tests.stores.rich_transcripts import ID, RICH, pi_entry
+from tests.stores.transcripts import ROOTS, moment
 
 Units = Sequence[bytes | None]  # None is a unit that is taken out
 
@@ -319,12 +320,12 @@ LAYOUTS: dict[str, Callable[[Path], Laid]] = {
 }
 LINES = [name for name in LAYOUTS if not name.startswith("opencode")]
 # One layout of each harness, the present one: for faults that have nothing to do with how records are written.
-HARNESSES = ["claude", "codex", "vibe", "vibe unified", "opencode"]
+HARNESSES = ["claude", "codex", "vibe", "vibe unified", "opencode", "gemini", "qwen", "pi", "copilot"]
 
 
 def lay_all(scratch: Path) -> Iterator[Laid]:
     """One store of each harness."""
-    for name in ("claude", "codex", "vibe", "opencode"):
+    for name in ("claude", "codex", "vibe", "opencode", "gemini", "qwen", "pi", "copilot"):
         yield LAYOUTS[name](scratch / name)
 
 
@@ -335,10 +336,20 @@ def _renamed_file(laid: Laid, session_id: str) -> None:
     laid.path = laid.path.rename(laid.path.with_name(f"{session_id}.jsonl"))
 
 
-def _renamed_record(laid: Laid, session_id: str) -> None:
-    first = orjson.loads(laid.units()[0])
-    first["payload"]["id"] = session_id
-    laid.spoil(0, orjson.dumps(first))
+def _renamed_record(*keys: str) -> Callable[[Laid, str], None]:
+    def rename(laid: Laid, session_id: str) -> None:
+        first = orjson.loads(laid.units()[0])
+        holder = first
+        for key in keys[:-1]:
+            holder = holder[key]
+        holder[keys[-1]] = session_id
+        laid.spoil(0, orjson.dumps(first))
+
+    return rename
+
+
+def _renamed_folder(laid: Laid, session_id: str) -> None:
+    laid.path = laid.path.parent.rename(laid.path.parent.with_name(session_id)) / laid.path.name
 
 
 def _renamed_document(laid: Laid, session_id: str) -> None:
@@ -355,9 +366,13 @@ def _renamed_row(laid: Laid, session_id: str) -> None:
 
 _RENAMED = {
     "claude": _renamed_file,
-    "codex": _renamed_record,
+    "codex": _renamed_record("payload", "id"),
     "vibe": _renamed_document,
     "opencode": _renamed_row,
+    "gemini": _renamed_record("sessionId"),
+    "qwen": _renamed_file,
+    "pi": _renamed_record("id"),
+    "copilot": _renamed_folder,
 }
 
 
@@ -365,3 +380,85 @@ def renamed(laid: Laid, session_id: str) -> None:
     """Give the target another id, where its harness takes it from."""
     _RENAMED[laid.harness](laid, session_id)
     laid.target = session_id
+
+
+# -- in another directory --------------------------------------------------------------------------------------
+
+_FOLDERS = ("cwd", "working_directory", "directory")
+
+
+def _elsewhere(value: Any, directory: str) -> Any:
+    """A record with another working directory wherever it has one."""
+    if isinstance(value, dict):
+        return {key: directory if key in _FOLDERS else _elsewhere(held, directory) for key, held in value.items()}
+    return [_elsewhere(held, directory) for held in value] if isinstance(value, list) else value
+
+
+def placed(laid: Laid, directory: str, since: float = 0) -> None:
+    """Let the target have worked in a directory; where its records say it, in their part from `since` on."""
+    if laid.harness == "gemini":
+        (laid.path.parent.parent / ".project_root").write_text(directory)
+    elif isinstance(laid, Rows):
+        with closing(sqlite3.connect(laid.path)) as database:
+            database.execute("UPDATE session SET directory = ? WHERE id = ?", (directory, laid.target))
+            database.commit()
+    elif laid.harness in ("vibe", "opencode"):
+        for path in laid.root.rglob("*.json"):
+            if laid.target in path.read_text():
+                path.write_bytes(orjson.dumps(_elsewhere(orjson.loads(path.read_bytes()), directory)))
+    else:
+        units = laid.units()
+        moved = [orjson.dumps(_elsewhere(orjson.loads(unit), directory)) for unit in units]
+        laid.put([*units[: round(len(units) * since)], *moved[round(len(units) * since) :]])
+
+
+# -- under another title ---------------------------------------------------------------------------------------
+
+
+def _with_record(record: Callable[[str, str], dict]) -> Callable[[Laid, str], None]:
+    def entitle(laid: Laid, title: str) -> None:
+        laid.put([*laid.units(), orjson.dumps(record(laid.target, title))])
+
+    return entitle
+
+
+def _qwen_title(session_id: str, title: str) -> dict:
+    payload = {"subtype": "custom_title", "systemPayload": {"customTitle": title}}
+    return {"uuid": title, "sessionId": session_id, "timestamp": moment(30), "type": "system"} | payload
+
+
+def _with_document(laid: Laid, title: str) -> None:
+    path = laid.path.with_name("meta.json")
+    path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | {"title": title}))
+
+
+def _with_row(laid: Laid, title: str) -> None:
+    with closing(sqlite3.connect(laid.path)) as database:
+        database.execute("UPDATE session SET title = ? WHERE id = ?", (title, laid.target))
+        database.commit()
+
+
+def _with_index(laid: Laid, title: str) -> None:
+    line = orjson.dumps({"id": laid.target, "thread_name": title, "updated_at": moment(0)})
+    (laid.root.parent / "session_index.jsonl").write_bytes(line + b"\n")
+
+
+def _with_file_beside(laid: Laid, title: str) -> None:
+    laid.path.with_name("workspace.yaml").write_bytes(b"name: " + orjson.dumps(title) + b"\n")
+
+
+_ENTITLED = {
+    "claude": _with_record(lambda session, title: {"type": "ai-title", "aiTitle": title, "sessionId": session}),
+    "codex": _with_index,
+    "vibe": _with_document,
+    "opencode": _with_row,
+    "gemini": _with_record(lambda _, title: {"$set": {"summary": title}}),
+    "qwen": _with_record(_qwen_title),
+    "pi": _with_record(lambda _, title: pi_entry(title, "ed", 30, "session_info", name=title)),
+    "copilot": _with_file_beside,
+}
+
+
+def entitled(laid: Laid, title: str) -> None:
+    """Give the target a title, where its harness keeps it."""
+    _ENTITLED[laid.harness](laid, title)

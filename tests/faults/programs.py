@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import orjson
 from sample import command, isolated
 from total_recall.stores.registry import HARNESSES
@@ -161,7 +162,8 @@ COMMANDS = [
     _row("tr-search {word}", statuses=(0, 1)),
     _row("tr-search --envelope --group session {word}", "envelope", statuses=(0, 1)),
     _row("tr-search --match literal --limit 0 {word}", statuses=(0, 1)),
-    _row("tr-search --match regex {word}", statuses=(0, 1)),
+    _row("tr-search --match regex --session={id} {word}", statuses=(0, 1)),
+    _row("tr-search --session={id} --session={id} {word}", statuses=(0, 1)),
     _row("tr-search --report {word}", "text", statuses=(0, 1)),
     _row("tr-context -- {id}:2", statuses=(0, 2)),
     _row("tr-context --human -", fed="tr-search --match literal --limit 0 {word}"),
@@ -173,6 +175,38 @@ COMMANDS = [
     _row("tr-fmt", "text", fed="tr-profile -- {id}"),
     _row("tr-fmt", "text", fed="tr-search {word}"),
 ]
+
+
+# Those that read sessions and ask no model, with the operands that they need.
+READING = {
+    **dict.fromkeys(("tr-list", "tr-extract", "tr-user", "tr-raw", "tr-profile", "tr-qa", "tr-todo"), "-- {id}"),
+    **dict.fromkeys(("tr-index", "tr-resume", "tr-cache", "tr-cache-drop"), "-- {id}"),
+    "tr-stores": "",
+    "tr-said": "--words={word} -- {id}",
+    "tr-search": "-- {word}",
+    "tr-context": "-- {id}:2",
+}
+_VALUES = {
+    **dict.fromkeys(("--session", "--exclude", "--parent", "--drop"), "{id}"),
+    **dict.fromkeys(("--since", "--until"), "2026-11-30T21:21:00Z"),
+    "--directory": "dev",
+    "--words": "{word}",
+    "--tool": "bash",
+}
+
+
+def option_words(tool: str) -> Iterator[str]:
+    """Every option of a command, with each of its choices or with a value that makes sense."""
+    for option in command(tool).params:
+        if not isinstance(option, click.Option) or option.name in ("help", "version", "follow"):
+            continue
+        name = option.opts[-1]
+        if option.is_flag:
+            yield name
+        elif isinstance(option.type, click.Choice):
+            yield from (f"{name}={choice}" for choice in option.type.choices)
+        else:
+            yield f"{name}={_VALUES.get(name, '3')}"
 
 
 def run_all(laid: Laid, scratch: Path, *, also: tuple[int, ...] = (), word: str = "the") -> dict[str, Ran]:
@@ -229,6 +263,9 @@ def agree(found: Mapping[str, Ran], laid: Laid) -> None:
     [profile] = found["tr-profile -- {id}"].records
     assert sum(profile["role_counts"].values()) == sum(1 for m in messages if not m.get("replayed"))
     assert profile["line_count"] == row["line_count"]
+    [store] = [row for row in found["tr-stores"].records if row["harness"] == laid.harness]
+    assert store["sessions"] == len(rows)
+    assert f" of {len(rows)} session" in found["tr-search {word}"].err
     statuses = {row["session_id"]: row["status"] for row in found["tr-index again"].records}
     assert statuses == dict.fromkeys(rows, "unchanged")
 

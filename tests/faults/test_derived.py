@@ -3,6 +3,7 @@
 Whatever becomes of it, the same is printed as without it, and the next run has it whole again.
 """
 
+import os
 import random
 import shutil
 import signal
@@ -15,6 +16,9 @@ from contextlib import closing
 import orjson
 import pytest
 from sample import ROOT
+from total_recall.ledger import Ledger
+from total_recall.notices import Notices
+from total_recall.profile_cache import cached
 
 from .layouts import LAYOUTS
 from .programs import environment, run
@@ -249,7 +253,7 @@ def _answers(env):
     return len(run("tr-list", env=env).records), sorted((hit["session_id"], hit["id"]) for hit in hits.records)
 
 
-@pytest.mark.parametrize(("ending", "times"), [(signal.SIGKILL, 12), (signal.SIGTERM, 3), (signal.SIGINT, 3)])
+@pytest.mark.parametrize(("ending", "times"), [(signal.SIGKILL, 26), (signal.SIGTERM, 3), (signal.SIGINT, 3)])
 def test_ended_at_any_moment_the_next_run_makes_everything_right(ending, times, many, tmp_path):
     laid, env = many
     expected = _answers(env)
@@ -269,6 +273,92 @@ def test_ended_at_any_moment_the_next_run_makes_everything_right(ending, times, 
         assert _answers(env) == expected
 
     assert statuses <= {0, -ending, 130}
+
+
+WRITING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import orjson
+from total_recall.ledger import Ledger, Slice
+from total_recall.notices import Notices
+from total_recall.profile_cache import keep
+from total_recall.record import message
+def profiles(path):
+    with open(path, "rb") as file:
+        profile = orjson.loads(file.read())["profile"]
+    while True:
+        for count in (1, 2):
+            keep(path, profile | {"tools": dict.fromkeys(map("tool {}".format, range(2000)), count)})
+def blocks(folder):
+    ledger = Ledger(folder, "claude", "s", Notices())
+    while True:
+        with ledger.locked():
+            if len(ledger.blocks) == 5:
+                while ledger.blocks:
+                    ledger.drop()
+            part = Slice(ledger.next_id)
+            for number in range(ledger.next_id, ledger.next_id + 3):
+                part.add(message("claude", "s", number, "user", None, "x", authorship="human"))
+            ledger.append(part, "y" * 9000)
+print("ready", flush=True)
+globals()[sys.argv[2]](sys.argv[3])
+"""
+
+
+@pytest.fixture
+def killed():
+    """Let a program write one kind of derived state over and over, and kill it at a random moment."""
+    chance = random.Random(50)
+
+    def kill(what, where):
+        words = [sys.executable, "-c", WRITING, str(ROOT / "lib"), what, str(where)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout.readline() == b"ready\n"
+            time.sleep(chance.uniform(0, 0.05))
+            assert writer.poll() is None
+            writer.kill()
+
+    return kill
+
+
+def test_a_profile_killed_while_it_is_written_is_the_one_before_or_the_one_after(killed, derived):
+    (path,) = derived.shadow.glob("tr_*_meta.json")
+    before = orjson.loads(path.read_bytes())["profile"]
+    written = [f"tool {number}" for number in range(2000)]
+    for _ in range(12):
+        killed("profiles", path)
+        kept = cached(str(path), 0, before["file_size"])
+        assert kept["tools"] in (before["tools"], *(dict.fromkeys(written, count) for count in (1, 2)))
+
+
+def test_a_ledger_killed_while_it_is_written_has_whole_blocks_in_their_order(killed, tmp_path):
+    numbers = set()
+    for _ in range(12):
+        killed("blocks", tmp_path)
+        notices = Notices()
+        ledger = Ledger(str(tmp_path), "claude", "s", notices)
+        assert not notices.said
+        assert [(block.from_id, block.to_id) for block in ledger.blocks] == [
+            (1 + 3 * n, 3 + 3 * n) for n in range(len(ledger.blocks))
+        ]
+        assert "".join(ledger.composed()).count("y" * 9000) == len(ledger.blocks)
+        numbers.add(len(ledger.blocks))
+    assert max(numbers) > 0
+
+
+def test_what_a_killed_run_left_beside_an_index_goes_when_the_next_is_made(derived):
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=subprocess.PIPE)
+    left = [derived.shadow / f"index.{int(ended.stdout)}", derived.shadow / f"index.old.{os.getpid()}"]
+    others = [derived.shadow / "index.mine", derived.shadow / f"index.{os.getppid()}"]
+    for path in (*left, *others):
+        path.mkdir()
+        (path / "meta.json").write_bytes(b"{}")
+    (derived.shadow / "index" / "stamp.json").unlink()
+
+    assert derived.check()
+
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)
 
 
 def test_the_folder_may_be_deleted_while_it_is_written(many, tmp_path):
@@ -327,7 +417,7 @@ def test_a_second_writer_that_may_not_wait_says_so_and_a_search_goes_on(many, tm
 
 @pytest.mark.parametrize("blocks", [0, 8, 64])
 @pytest.mark.parametrize("line", ["tr-list", "tr-index", "tr-search pangolia", "tr-profile"])
-def test_a_full_disk_costs_what_is_remembered_and_nothing_that_is_printed(line, blocks, many):
+def test_a_full_disk_costs_what_is_remembered_and_nothing_that_is_printed(line, blocks, many, tmp_path):
     _, env = many
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     limited = f"trap '' XFSZ; ulimit -f {blocks}; {sys.executable} {ROOT / 'bin'}/{line} | cat"
@@ -335,6 +425,8 @@ def test_a_full_disk_costs_what_is_remembered_and_nothing_that_is_printed(line, 
 
     assert b"Traceback" not in done.stderr
     assert b"unexpected" not in done.stderr
+    assert b"damaged" not in done.stderr
+    assert not list(tmp_path.glob("shadow/*/index.*"))
     again = run(*line.split(), env=env)
     assert again.status == 0
     if line in ("tr-list", "tr-profile"):

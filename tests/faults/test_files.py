@@ -43,6 +43,8 @@ NO_FILES = {
     "a folder": _folder,
 }
 READERS = ("tr-extract", "tr-raw", "tr-user", "tr-profile", "tr-qa", "tr-todo", "tr-resume")
+# Pi has no todo tool.
+READ = [(name, tool) for name in HARNESSES for tool in READERS if (name, tool) != ("pi", "tr-todo")]
 LISTERS = (
     ["tr-stores"],
     ["tr-list"],
@@ -82,6 +84,36 @@ def test_what_is_no_file_is_never_opened_and_hides_no_other_session(name, what, 
         assert ran.status in ((0, 1, 2) if tool == "tr-todo" else (0, 1)) or hidden, ran
 
 
+# The indexes and caches that harnesses keep of their sessions, from the root on.
+INDEXES = {
+    "claude": ("-home-dev-projects-beta/sessions-index.json", "../history.jsonl", "../stats-cache.json"),
+    "codex": ("../state_5.sqlite", "../session_index.jsonl", "../history.jsonl"),
+    "vibe": (".session_index.json", "../.session-index.json"),
+    "vibe unified": (".session_index.json", "unified/.session-index.json"),
+    "opencode": ("opencode-backup.db", "storage/session_diff/x.json"),
+    "gemini": ("p/logs.json", "../history.jsonl"),
+    "qwen": ("../history.jsonl", "-home-p/index.json"),
+    "copilot": ("../session-store.db", "../command-history-state.json"),
+}
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_what_a_harness_keeps_about_its_sessions_decides_nothing(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    lines = [["tr-list"], ["tr-search", "--match", "literal", "e"]]
+    before = [run(*words, env=environment(tmp_path / "before", laid)).records for words in lines]
+    for make in (lambda path: path.write_bytes(b'{"version":1,"entries":[]}\n{"id":'), os.mkfifo):
+        for place in INDEXES[name]:
+            path = Path(os.path.normpath(laid.root / place))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            make(path)
+
+        found = [run(*words, env=environment(tmp_path / make.__name__, laid)) for words in lines]
+
+        assert [(ran.status, ran.records) for ran in found] == [(0, records) for records in before]
+
+
 def _loops(laid):
     """Links by which every folder of the store is reached again, from above, from below and from itself."""
     for folder in [laid.root, *(path for path in sorted(laid.root.rglob("*")) if path.is_dir())]:
@@ -114,6 +146,38 @@ def test_the_store_may_be_reached_through_a_link(name, tmp_path):
     laid.root = link
 
     assert told(laid.messages()) == here
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_the_root_may_be_written_in_any_way(name, tmp_path, monkeypatch):
+    laid = LAYOUTS[name](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    [variable] = laid.environment
+    listed = run("tr-list", env=env)
+    monkeypatch.chdir(laid.root.parent)
+
+    for root in (laid.root.name, f"./{laid.root.name}/", f"{laid.root}/../{laid.root.name}/.", f" {laid.root} "):
+        assert run("tr-list", env=env | {variable: root}) == listed
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_an_empty_store_is_no_error_and_a_session_of_it_is_named_as_missing(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    shutil.rmtree(laid.root)
+    laid.root.mkdir()
+
+    for words in LISTERS:
+        ran = run(*words, env=env)
+        found = [record for record in ran.records if record.get("sessions") != 0 and "root" not in record]
+        assert (ran.status, found, ran.notices) == (words[0] in ("tr-search", "tr-said"), [], [])
+    for tool in READERS:
+        latest, named = run(tool, env=env), run(tool, laid.target, env=env)
+        windowed = tool == "tr-qa"
+        assert (latest.status, latest.out) == (1 if windowed else 2, b"")
+        assert windowed or "no sessions found under" in latest.err
+        assert (named.status, named.out) == (2, b"")
+        assert laid.target in named.err
 
 
 # -- while it is read ------------------------------------------------------------------------------------------
@@ -151,8 +215,7 @@ def test_a_session_that_is_gone_when_its_turn_comes_is_passed_over_without_a_wor
         assert laid.target not in rows
 
 
-@pytest.mark.parametrize("tool", READERS)
-@pytest.mark.parametrize("name", HARNESSES)
+@pytest.mark.parametrize(("name", "tool"), READ)
 def test_a_session_that_was_asked_for_and_is_gone_is_named(name, tool, vanishing):
     laid, ran = vanishing(name, tool, "{id}")
 
@@ -160,8 +223,7 @@ def test_a_session_that_was_asked_for_and_is_gone_is_named(name, tool, vanishing
     assert ran.status == 0 or laid.target[:8] in ran.err or str(laid.path) in ran.err
 
 
-@pytest.mark.parametrize("tool", READERS)
-@pytest.mark.parametrize("name", HARNESSES)
+@pytest.mark.parametrize(("name", "tool"), READ)
 def test_the_latest_session_is_one_that_is_there(name, tool, vanishing):
     _, ran = vanishing(name, tool)
 

@@ -1,17 +1,21 @@
 """Which session is meant: ids of any characters, the same id in several places, prefixes, families."""
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import orjson
 import pytest
 import zstandard
 from sample import FIXTURES, isolated
 
-from .layouts import LAYOUTS, renamed
+from tests.stores.transcripts import ROOTS
+
+from .layouts import HARNESSES, LAYOUTS, lay_all, placed, renamed
 from .programs import agree, environment, run, run_all
 
 NAMES = {
@@ -37,11 +41,14 @@ NAMES = {
     "only a dot": ".",
 }
 FILE_NAMES = [name for name in NAMES if "/" not in NAMES[name]]
-# Each of them where it is a file's name, and in a column; half of them, by turns, where it is in a record.
+FOLDER_NAMES = [name for name in FILE_NAMES if NAMES[name] not in (".", "..")]
+# Each of them where it is a file's name, and in a column; by turns, where it is in a record or in a name elsewhere.
+IN_RECORDS = ("codex", "vibe", "gemini", "pi")
 CASES = [
     *(("claude", name) for name in FILE_NAMES),
     *(("opencode", name) for name in NAMES),
-    *((("codex", "vibe")[number % 2], name) for number, name in enumerate(NAMES)),
+    *((IN_RECORDS[number % 4], name) for number, name in enumerate(NAMES)),
+    *((("qwen", "copilot")[number % 2], name) for number, name in enumerate(FOLDER_NAMES)),
 ]
 
 
@@ -84,6 +91,11 @@ def _folder_without_metadata(laid, name):
     laid.target = "session_" + os.fsdecode(name)
 
 
+def _sessions_folder(laid, name):
+    _moved(laid, laid.path.parent, name)
+    laid.target = os.fsdecode(name)
+
+
 def _root(laid, name):
     laid.root = _moved(laid, laid.root, name)
 
@@ -94,7 +106,11 @@ PLACES = {
     ("codex", "file"): _rollout,
     ("vibe", "project"): _project,
     ("vibe", "folder without metadata"): _folder_without_metadata,
-    **{(name, "root"): _root for name in ("claude", "codex", "vibe", "vibe unified", "opencode", "opencode tree")},
+    ("gemini", "project"): lambda laid, name: _moved(laid, laid.path.parent.parent, name),
+    ("qwen", "file"): _file,
+    ("pi", "project"): _project,
+    ("copilot", "project"): _sessions_folder,
+    **{(name, "root"): _root for name in (*HARNESSES, "opencode tree")},
 }
 
 
@@ -118,11 +134,10 @@ def test_a_path_is_any_bytes(layout, what, name, tmp_path):
     )
 
 
-@pytest.mark.parametrize("layout", ["claude", "codex", "vibe", "opencode"])
+@pytest.mark.parametrize("layout", ["claude", "codex", "vibe", "opencode", "gemini", "qwen", "pi", "copilot"])
 def test_the_command_that_resumes_is_safe_in_a_shell(layout, tmp_path):
-    for number, name in enumerate(NAMES.values()):
-        if layout == "claude" and "/" in name:
-            continue
+    in_names = layout in ("claude", "qwen", "copilot")
+    for number, name in enumerate(NAMES[name] for name in (FOLDER_NAMES if in_names else NAMES)):
         laid = LAYOUTS[layout](tmp_path / str(number))
         renamed(laid, name)
         env = environment(tmp_path, laid)
@@ -138,9 +153,65 @@ def test_the_command_that_resumes_is_safe_in_a_shell(layout, tmp_path):
         )
         done = subprocess.run(["bash", "-c", shown + 'eval "$1"', "bash", made.out], capture_output=True, cwd=tmp_path)
         words = done.stdout.decode().split("\0")[:-1]
-        assert (words, done.stderr) == (["cd", "--", known["directory"], *known["argv"]], b"")
+        moved = ["cd", "--", known["directory"]] if known["directory"] else []
+        assert (words, done.stderr) == ([*moved, *known["argv"]], b"")
         assert name in known["argv"]
     assert not (tmp_path / "hacked").exists()
+
+
+# -- directories -----------------------------------------------------------------------------------------------
+
+DIRECTORIES = (
+    "C:\\Users\\Dev\\My Proj",
+    "/home/a_b%c [x]*?",
+    "/home/\u00fcn\u00ef/\u4e2d 'q' \"",
+    "//wsl$/Ubuntu/home",
+    "/two\nlines\x1b[31m",
+)
+
+
+@pytest.mark.parametrize("layout", [*HARNESSES, "claude agent", "opencode tree"])
+def test_a_directory_is_told_as_recorded_and_selects_its_session_though_it_is_gone(layout, tmp_path):
+    for number, directory in enumerate(DIRECTORIES):
+        laid = LAYOUTS[layout](tmp_path / str(number))
+        placed(laid, directory)
+        env = environment(tmp_path / f"{number} beside", laid)
+
+        assert [row["directory"] for row in run("tr-list", laid.target, env=env).records] == [directory]
+        for words in (["tr-list"], ["tr-search", "--match", "literal", "--limit", "0", "e"]):
+            found = run(*words, "--directory", directory, env=env).records
+            assert {record["session_id"] for record in found} == {laid.target}
+            for other in (directory.swapcase(), directory.replace("_", "x").replace("%", "y").replace("C:", "c:")):
+                assert other == directory or run(*words, "--directory", other, env=env).records == []
+        resumed = run("tr-resume", laid.target, env=env)
+        assert (resumed.status, resumed.notices[0].partition(":")[0]) == (0, "the session's directory is gone")
+
+
+@pytest.mark.parametrize("layout", ["claude", "claude 1.0", "claude agent", "codex 0.45", "qwen"])
+def test_a_session_that_moved_is_listed_where_it_began_and_found_in_each_directory(layout, tmp_path):
+    laid = LAYOUTS[layout](tmp_path / "store")
+    placed(laid, "/moved/there", since=0.5)
+    env = environment(tmp_path, laid)
+    [row] = run("tr-list", laid.target, env=env).records
+
+    assert row["directory"].startswith("/home/")
+    for directory in (row["directory"], "/moved/there"):
+        for words in (["tr-list"], ["tr-search", "--match", "literal", "--limit", "0", "e"]):
+            found = run(*words, "--directory", directory, env=env).records
+            assert laid.target in {record["session_id"] for record in found}
+
+
+@pytest.mark.parametrize("layout", ["claude", "codex", "vibe", "opencode", "opencode tree", "qwen", "copilot"])
+def test_a_session_without_a_directory_is_listed_and_counted_where_one_is_asked_for(layout, tmp_path):
+    laid = LAYOUTS[layout](tmp_path / "store")
+    placed(laid, "")
+    env = environment(tmp_path, laid)
+
+    assert [row["directory"] for row in run("tr-list", laid.target, env=env).records] == [None]
+    for words in (["tr-list", "--directory", "/"], ["tr-qa", "--directory", "/", "--hours", "0"]):
+        ran = run(*words, env=env)
+        assert laid.target not in {record["session_id"] for record in ran.records}
+        assert "1 session records no directory and is not selected by --directory" in ran.notices
 
 
 # -- several of one id, and one in several places --------------------------------------------------------------
@@ -194,6 +265,58 @@ def test_a_session_in_two_places_is_one(where, tmp_path):
     assert len(hits) == len(set(hits))
 
 
+def _to(*place):
+    def move(laid):
+        path = Path(os.path.normpath(laid.root.joinpath(*place))) / laid.path.name
+        path.parent.mkdir(parents=True)
+        laid.path.rename(path)
+
+    return move
+
+
+def _to_folder(find):
+    def move(laid):
+        folder = find(laid)
+        folder.rename(folder.with_name(f"{folder.name}-moved"))
+
+    return move
+
+
+MOVES = {
+    "claude": _to("-home-moved"),
+    "claude agent": _to_folder(lambda laid: laid.path.parents[2]),
+    "codex": _to("../archived_sessions"),
+    "codex zst": _to("../archived_sessions"),
+    "vibe": _to_folder(lambda laid: laid.path.parent),
+    "gemini": _to_folder(lambda laid: laid.path.parents[1]),
+    "qwen": _to("-home-moved", "chats"),
+    "pi": _to("--home-moved--"),
+    "copilot": lambda laid: laid.path.rename(laid.path.parent.with_suffix(".jsonl")),
+}
+
+
+@pytest.mark.parametrize("layout", MOVES)
+def test_a_session_whose_file_was_moved_is_listed_and_read_where_it_is(layout, tmp_path):
+    laid = LAYOUTS[layout](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    [before] = run("tr-list", laid.target, env=env).records
+    run("tr-index", env=env)
+    told = run("tr-extract", "--full", laid.target, env=env).records
+    MOVES[layout](laid)
+
+    [row] = run("tr-list", laid.target, env=env).records
+    hits = run("tr-search", "--match", "literal", "--limit", "0", "--session", laid.target, "e", env=env)
+
+    assert row["path"] != before["path"]
+    assert Path(row["path"]).exists()
+    assert row.get("archived", False) == laid.harness.startswith("codex")
+    for record in (now := run("tr-extract", "--full", laid.target, env=env).records) + told:
+        record.pop("ref", None)
+    assert now == told
+    around = run("tr-context", "-C", "0", "-", env=env, stdin=hits.out)
+    assert (around.status, len(around.records)) == (0, len({hit["id"] for hit in hits.records if hit["id"]}))
+
+
 def test_sub_agents_of_one_id_are_told_apart(tmp_path):
     laid = LAYOUTS["claude agent"](tmp_path / "store")
     other = laid.root / "-home-other" / "99999999-0000-4000-8000-000000000000" / "subagents"
@@ -214,7 +337,7 @@ def test_sub_agents_of_one_id_are_told_apart(tmp_path):
 
 
 def test_one_id_in_two_harnesses_is_said_with_their_names_and_h_chooses(tmp_path):
-    stores = [LAYOUTS[name](tmp_path / name) for name in ("claude", "codex", "vibe", "opencode")]
+    stores = list(lay_all(tmp_path))
     for laid in stores:
         renamed(laid, "twin")
     env = environment(tmp_path, *stores)
@@ -222,8 +345,10 @@ def test_one_id_in_two_harnesses_is_said_with_their_names_and_h_chooses(tmp_path
     ran = run("tr-extract", "twin", env=env)
 
     assert ran.status == 0
-    assert "matches 4 sessions" in ran.err
-    assert all(f"({laid.harness})" in ran.err for laid in stores)
+    assert f"matches {len(stores)} sessions" in ran.err
+    named = re.findall(r"twin \((\w+)\)", ran.err)
+    assert len(set(named)) == 4
+    assert set(named) < {laid.harness for laid in stores}
     for laid in stores:
         chosen = run("tr-extract", "-H", laid.harness, "twin", env=env)
         assert (chosen.err, {message["harness"] for message in chosen.records}) == ("", {laid.harness})
@@ -261,6 +386,7 @@ FIXTURE_STORES = {
     "codex": "codex/.codex/sessions",
     "vibe": "vibe/mixed-3.0.3/logs/session",
     "opencode": "opencode/main-1.18.33/opencode",
+    **{harness: f"{harness}/{root}" for harness, root in ROOTS.items()},
 }
 
 
@@ -272,7 +398,7 @@ def test_what_a_list_prints_every_program_accepts(harness, tmp_path):
     listed = run("tr-list", env=env)
     ids = [row["session_id"] for row in listed.records]
 
-    assert len(ids) == len(set(ids)) > 10
+    assert len(ids) == len(set(ids)) >= (1 if harness in ROOTS else 10)
     for tool in ("tr-list", "tr-profile"):
         again = run(tool, "-", env=env, stdin=listed.out)
         assert [row["session_id"] for row in again.records] == ids

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 import zstandard
 
-from .damage import EMPTY, FILES, UNITS
+from .damage import AGAIN, EMPTY, FILES, UNITS
 from .layouts import LAYOUTS, LINES, told
 from .programs import agree, run_all
 
@@ -14,33 +14,37 @@ CASES = [(name, fault) for name in LAYOUTS for fault in UNITS if name in LINES o
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
-    """Of a layout: what its target tells, and each unit whose loss costs one message, as (unit, message)."""
+    """Of a layout: what its target tells, and what it tells without each of its units."""
 
     @cache
     def of(name):
         folder = tmp_path_factory.mktemp("known")
         laid = LAYOUTS[name](folder / "whole")
         whole = told(laid.messages())
-        found = []
+        left = []
         for place in range(len(laid.units())):
             laid = LAYOUTS[name](folder / str(place))
             laid.spoil(place, None)
-            left = told(laid.messages())
-            found += [(place, lost) for lost in range(len(whole)) if left == whole[:lost] + whole[lost + 1 :]][:1]
-        return whole, found
+            left.append(told(laid.messages()))
+        return whole, left
 
     return of
 
 
 @pytest.fixture
 def chosen(known):
-    """Of a layout: what its target tells, and its last unit that holds a text of the model's or a tool's."""
+    """Of a layout: what its target tells, and its last unit that holds one text of the model's or a tool's, as
+    (unit, message)."""
 
     def of(name):
-        whole, units = known(name)
-        return whole, *next(
-            (p, lost) for p, lost in reversed(units) if whole[lost]["content"] and whole[lost]["role"] != "user"
-        )
+        whole, left = known(name)
+        for place in reversed(range(len(left))):
+            for lost, message in enumerate(whole):
+                if left[place] == whole[:lost] + whole[lost + 1 :]:
+                    if message["content"] and message["role"] != "user":
+                        return whole, place, lost
+                    break
+        raise AssertionError(name)
 
     return of
 
@@ -84,6 +88,62 @@ def test_every_command_gets_through_a_session_full_of_damage(name, shift, tmp_pa
     agree(found, laid)
 
 
+def _calls(messages):
+    return sum(len(message["tool_calls"]) for message in messages)
+
+
+def _results(messages):
+    return sum(message["role"] == "tool" for message in messages)
+
+
+# Where a call and its result stand in the same unit, neither is ever alone.
+APART = [name for name in LINES if name not in ("gemini", "vibe unified")]
+
+
+@pytest.mark.parametrize("name", APART)
+def test_a_call_without_a_result_is_a_call_and_a_result_without_a_call_a_result(name, known, tmp_path):
+    whole, left = known(name)
+    begun = [place for place, rest in enumerate(left) if _calls(rest) < _calls(whole)]
+    answered = [place for place, rest in enumerate(left) if _results(rest) < _results(whole)]
+    for places, lost in ((begun, _calls), (answered, _results)):
+        laid = LAYOUTS[name](tmp_path / lost.__name__)
+        laid.put([None if place in places else unit for place, unit in enumerate(laid.units())])
+
+        found = run_all(laid, tmp_path / f"{lost.__name__} beside")
+
+        agree(found, laid)
+        messages = found["tr-extract --full -- {id}"].records
+        kept = _results if lost is _calls else _calls
+        # Copilot CLI says of a call once more that it starts.
+        started = name == "copilot" and lost is _calls
+        assert (lost(messages), kept(messages)) == (started, kept(whole))
+
+
+# Vibe writes nothing but messages, or a journal beside them; two others say calls and results a second time.
+@pytest.mark.parametrize("name", [name for name in LINES if not name.startswith(("vibe", "copilot", "gemini"))])
+def test_bookkeeping_alone_is_an_empty_session(name, known, tmp_path):
+    whole, left = known(name)
+    laid = LAYOUTS[name](tmp_path / "store")
+    bookkeeping = [unit if rest == whole else None for unit, rest in zip(laid.units(), left, strict=True)]
+    laid.put(bookkeeping)
+
+    found = run_all(laid, tmp_path, also=(2,))
+
+    agree(found, laid)
+    [row] = found["tr-list -- {id}"].records
+    assert any(bookkeeping)
+    assert found["tr-extract --full -- {id}"].records == []
+    assert row["empty"]
+    assert "read_error" not in row
+
+
+def _row(laid):
+    store = laid.store()
+    row = store.row(laid.session(store))
+    counts = ("user_count", "assistant_count", "tool_count")
+    return {fact: row[fact] for fact in ("session_id", "title", "directory", *counts, "start_time", "end_time")}
+
+
 def _write(laid, data):
     laid.path.write_bytes(zstandard.compress(data) if laid.path.suffix == ".zst" else data)
 
@@ -93,12 +153,16 @@ def _write(laid, data):
 def test_what_stands_between_records_costs_none(name, fault, known, tmp_path):
     whole, _ = known(name)
     laid = LAYOUTS[name](tmp_path)
+    before = _row(laid)
     write, said = FILES[fault]
     _write(laid, write(laid.units()))
     store = laid.store()
 
     assert told(store.messages(laid.session(store))) == whole
     assert len(store.notices.said) == said
+    # On a damaged line the record of a title is not looked for.
+    passed = {"title"} if said else set()
+    assert {fact for fact, value in _row(laid).items() if value != before[fact]} <= passed
 
 
 @pytest.mark.parametrize(("name", "fault"), [(name, f) for i, f in enumerate(FILES) for name in LINES[i % 3 :: 3]])
@@ -108,6 +172,24 @@ def test_every_command_takes_what_stands_between_records(name, fault, tmp_path):
     _write(laid, write(laid.units()))
 
     agree(run_all(laid, tmp_path), laid)
+
+
+# The records of Codex CLI have no ids, and of Mistral Vibe's messages only some.
+IDENTIFIED = [name for name in LINES if not name.startswith(("codex", "vibe"))]
+
+
+@pytest.mark.parametrize("again", AGAIN)
+@pytest.mark.parametrize("name", IDENTIFIED)
+def test_a_record_that_stands_twice_counts_once(name, again, known, tmp_path):
+    whole, _ = known(name)
+    laid = LAYOUTS[name](tmp_path)
+    before = _row(laid)
+    laid.put(AGAIN[again](laid.units()))
+    store = laid.store()
+
+    assert told(store.messages(laid.session(store))) == whole
+    assert not store.notices.said
+    assert _row(laid) == before
 
 
 # Gemini CLI names a file after the beginning of an id; the whole id stands in its first line only.

@@ -199,7 +199,7 @@ def _archived(laid, rest):
 HAPPENINGS = [
     *(
         (name, what)
-        for name in ("claude 2.0", "codex", "vibe")
+        for name in ("claude 2.0", "codex", "vibe", "gemini", "qwen", "pi", "copilot")
         for what in (_all_at_once, _torn, _replaced, _emptied_and_written_again, _deleted_and_back)
     ),
     ("codex", _compressed),
@@ -222,6 +222,47 @@ def test_every_record_is_printed_once_and_in_order(name, what, followed):
     assert status == 130
     assert "Traceback" not in err
     assert "unexpected" not in err
+
+
+def test_a_follower_that_was_stopped_goes_on_where_it_was(followed):
+    laid, rest, follower, expected = followed("claude 2.0")
+
+    follower.process.send_signal(signal.SIGTSTP)
+    follower.process.send_signal(signal.SIGSTOP)
+    _all_at_once(laid, rest)
+    time.sleep(0.3)
+    assert len(follower.ids()) < len(expected)
+    follower.process.send_signal(signal.SIGCONT)
+    follower.wait(lambda: len(follower.ids()) >= len(expected))
+
+    assert follower.ids() == expected
+    assert follower.end()[0] == 130
+
+
+def test_rows_that_are_added_to_a_database_are_printed_once_they_are_there(tmp_path):
+    laid = LAYOUTS["opencode"](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    expected = [message["id"] for message in laid.messages()]
+    with closing(sqlite3.connect(laid.path, isolation_level=None)) as database:
+        messages, parts = (_rows(database, table, laid.target) for table in ("message", "part"))
+        later = [message[0] for message in messages[len(messages) // 2 :]]
+        for table, key in (("part", "message_id"), ("message", "id")):
+            database.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(id,) for id in later])
+        before = [message["id"] for message in laid.messages()]
+        follower = Follower(laid, env, tmp_path / "out")
+        follower.wait(lambda: follower.ids() == before)
+        for message in messages[len(messages) // 2 :]:
+            database.execute("BEGIN")
+            _insert(database, "message", message)
+            for part in [part for part in parts if part[1] == message[0]]:
+                _insert(database, "part", part)
+            database.execute("UPDATE session SET time_updated = time_updated + 1 WHERE id = ?", (laid.target,))
+            database.execute("COMMIT")
+            time.sleep(0.05)
+        follower.wait(lambda: len(follower.ids()) >= len(expected))
+
+    assert follower.ids() == expected
+    assert follower.end()[0] == 130
 
 
 def test_a_session_that_is_deleted_for_good_leaves_the_follower_waiting(followed):
@@ -276,18 +317,19 @@ def test_a_database_read_after_every_row_of_it_is_the_database_read_at_once(tmp_
     assert sorted(found) == sorted(hit["id"] for hit in run("tr-search", "the", "--limit", "0", env=other).records)
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "vibe", "vibe unified", "opencode", "opencode tree"])
+@pytest.mark.parametrize("name", LAYOUTS)
 def test_a_session_that_is_deleted_is_found_no_more_and_leaves_the_index(name, tmp_path):
     laid = LAYOUTS[name](tmp_path / "store")
     env = environment(tmp_path, laid)
-    assert {row["session_id"]: row["status"] for row in run("tr-index", env=env).records}[laid.target] == "indexed"
+    before = {row["session_id"]: row["status"] for row in run("tr-index", env=env).records}
+    assert before.pop(laid.target) == "indexed"
+    assert laid.witness in before
 
     laid.remove()
 
     indexed = {row["session_id"]: row["status"] for row in run("tr-index", env=env).records}
-    assert indexed == {laid.target: "removed", laid.witness: "unchanged"}
-    assert {hit["session_id"] for hit in run("tr-search", "a", "the", "--limit", "0", env=env).records} <= {
-        laid.witness
-    }
-    assert [row["session_id"] for row in run("tr-list", env=env).records] == [laid.witness]
+    assert indexed == {laid.target: "removed", **dict.fromkeys(before, "unchanged")}
+    hits = run("tr-search", "a", "the", "--limit", "0", env=env).records
+    assert {hit["session_id"] for hit in hits} <= set(before)
+    assert {row["session_id"] for row in run("tr-list", env=env).records} == set(before)
     assert laid.target not in {row["session_id"] for row in run("tr-index", env=env).records}

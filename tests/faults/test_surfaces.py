@@ -12,10 +12,11 @@ from pathlib import Path
 import orjson
 import pytest
 from sample import ROOT
+from total_recall.record import one_line
 from total_recall.terminal import clean, flat
 
-from .layouts import LAYOUTS
-from .programs import agree, environment, run, run_all
+from .layouts import HARNESSES, LAYOUTS, entitled
+from .programs import READING, agree, contents, environment, option_words, run, run_all
 
 # A clipboard write, a title, colours, a cursor's way, a carriage return, backspaces, C1, bidi, a bell, NUL, DEL, a
 # tab, bars and quotes of tables, and words that our own reports begin with.
@@ -37,23 +38,13 @@ def _hostile(value, key=""):
     return value
 
 
-_TEXTS = {
-    *("text", "thinking", "content", "output", "stdout", "stderr", "summary", "aiTitle", "customTitle", "title"),
-    *(
-        "command",
-        "cmd",
-        "description",
-        "prompt",
-        "message",
-        "name",
-        "file_path",
-        "filePath",
-        "path",
-        "cwd",
-        "gitBranch",
-    ),
-    *("model", "question", "header", "label", "subject", "arguments", "reasoning_content", "branch", "tool", "error"),
-}
+_TEXTS = frozenset(
+    (
+        "text thinking content output stdout stderr summary aiTitle customTitle title command cmd description prompt "
+        "message name file_path filePath path cwd gitBranch model question header label subject arguments "
+        "reasoning_content branch tool error"
+    ).split()
+)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -74,6 +65,53 @@ def test_no_text_of_a_session_reaches_a_terminal_or_breaks_a_line(name, tmp_path
     assert "\nforged" not in report
 
 
+@pytest.mark.parametrize("name", [name for name in HARNESSES if name != "vibe unified"])
+def test_a_title_is_one_line_that_says_something_or_how_the_first_prompt_begins(name, tmp_path):
+    titles = []
+    for number, stored in enumerate(
+        ("Named\x1b[31m\u202e by\x07 a person\nin two lines", " \t\n\r", "\u2028\u202e\x07")
+    ):
+        laid = LAYOUTS[name](tmp_path / str(number))
+        entitled(laid, stored)
+        env = environment(tmp_path / f"{number} beside", laid)
+        titles += [row["title"] for row in run("tr-list", laid.target, env=env).records]
+
+    prompt = one_line(run("tr-user", laid.target, env=env).records[0]["content"])
+    assert titles == ["Named [31m  by  a person", prompt, prompt]
+
+
+@pytest.mark.parametrize("name", [name for name in HARNESSES if name != "vibe unified"])
+def test_a_new_title_is_listed_and_found(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    run("tr-list", env=env)
+    run("tr-index", env=env)
+
+    for title in ("About zebras", "About hippos"):
+        entitled(laid, title)
+        assert run("tr-list", laid.target, env=env).records[0]["title"] == title
+        [hit] = run("tr-search", title.split()[1], env=env).records
+        assert (hit["session_id"], hit["id"], hit["title"]) == (laid.target, 0, title)
+    assert run("tr-search", "--strict", "zebras", env=env).status == 1
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_option_of_every_command_is_taken_on_every_layout(name, tmp_path):
+    laid = LAYOUTS[name](tmp_path / "store")
+    env = environment(tmp_path, laid)
+    before = contents(laid.root)
+
+    for tool, operands in READING.items():
+        for option in option_words(tool):
+            words = [part.format(id=laid.target, word="the") for part in (option, *operands.split())]
+            ran = run(tool, *words, env=env)
+            assert ran.status in (0, 1, 2), ran
+            assert "unexpected" not in ran.err, ran
+            assert ran.status != 2 or (ran.out == b"" and " - " in ran.err), ran
+
+    assert contents(laid.root) == before
+
+
 @pytest.mark.parametrize("text", ["\x90", "\x1b]", "\x1b[", "\x9d;", "\x1b", "\x1b[1;1", "\u202e", "a\x1b]"])
 def test_a_long_run_of_beginnings_is_cleaned_in_no_time(text):
     """In quadratic time this would take minutes."""
@@ -86,39 +124,14 @@ def test_what_is_fed_to_tr_fmt_may_be_anything():
     values = (None, True, 7, -1.5, "x", [], {}, [None], {"a": 1}, HOSTILE)
     env = {"PATH": os.environ["PATH"]}
     keys = (
-        *(
-            "harness",
-            "session_id",
-            "title",
-            "file_size",
-            "user_count",
-            "end_time",
-            "directory",
-            "id",
-            "role",
-            "content",
-        ),
-        *(
-            "ts",
-            "who",
-            "text",
-            "question",
-            "answers",
-            "options",
-            "header",
-            "action",
-            "todo",
-            "status",
-            "snippet",
-            "score",
-        ),
-        *("docs", "role_counts", "interesting_events", "root", "exists", "error", "newest", "sessions", "shadow_root"),
-        *("thinking", "tool_calls", "class", "tool_name", "bounds", "notice", "notices", "unreadable", "line_count"),
-        *("assistant_count", "tool_count", "parent_session_id", "first_ts", "last_ts", "tools", "files", "usage"),
-    )
+        "harness session_id title file_size user_count end_time directory id role content ts who text question "
+        "answers options header action todo status snippet score docs role_counts interesting_events root exists "
+        "error newest sessions shadow_root thinking tool_calls class tool_name bounds notice notices unreadable "
+        "line_count assistant_count tool_count parent_session_id first_ts last_ts tools files usage"
+    ).split()
     lists = ("stores", "messages", "user_messages", "records", "pairs", "events", "hits", "indexed", "profile")
     lines = [orjson.dumps(dict.fromkeys(keys, value)) for value in values]
-    lines += [orjson.dumps(dict.fromkeys((*keys, name), value)) for name in lists for value in values]
+    lines += [orjson.dumps(dict.fromkeys([*keys, name], value)) for name in lists for value in values]
     lines += [orjson.dumps({name: [value, {"session_id": value, "id": value}]}) for name in lists for value in values]
     lines += [
         b"{",

@@ -144,6 +144,19 @@ def test_sub_agents_with_one_id_are_two(transcript):
     assert [len(store.children(parent)) for parent in (SESSION, OTHER)] == [1, 1]
 
 
+def test_a_project_that_was_copied_has_its_sub_agents_once(transcript):
+    """Version 2.0 writes them beside the session that spawned them."""
+    shutil.copy(transcript.path, transcript.path.with_name("agent-abc1234.jsonl"))
+    shutil.copytree(transcript.path.parent, transcript.root / "-copied")
+    foreign = transcript.root / "-foreign" / "agent-abc1234.jsonl"
+    foreign.parent.mkdir()
+    foreign.write_bytes(transcript.path.read_bytes().replace(SESSION.encode(), OTHER.encode()))
+    store = opened(transcript.root)
+
+    assert len(store.sessions()) == 3
+    assert [len(store.children(parent)) for parent in (SESSION, OTHER)] == [1, 1]
+
+
 def test_deeper_sub_agents(transcript):
     """Folders below a session's sub-agents are searched, for sub-agents only."""
     folder = transcript.path.parent / SESSION / "subagents" / "workflows" / "one"

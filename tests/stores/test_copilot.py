@@ -5,6 +5,7 @@ import os
 import orjson
 import pytest
 from total_recall.notices import Notices
+from total_recall.questions import pairs
 from total_recall.todos import events
 
 from tests.stores.rich_transcripts import ID, copilot, event
@@ -172,6 +173,19 @@ def test_the_checklist_is_a_todo_list(tmp_path):
         ("completed", "Look"),
         ("in_progress", "Tell"),
     ]
+
+
+def test_an_answered_question(tmp_path):
+    session = start(tmp_path)
+    for number, text in enumerate(("User selected: Red", "User responded: none")):
+        arguments = {"question": "Which?", "choices": ["Red", "Blue"]}
+        session.add(
+            said(number, toolRequests=[call(f"k{number}", "ask_user", arguments)]),
+            event(number, "tool.execution_complete", toolCallId=f"k{number}", success=True, result={"content": text}),
+        )
+
+    found = [(pair["question"], pair["answers"]) for pair in pairs(session.read())]
+    assert found == [("Which?", ["Red"]), ("Which?", ["none"])]
 
 
 def test_thinking_stands_once(tmp_path):
@@ -347,8 +361,14 @@ def test_a_session_before_there_were_events(tmp_path):
         tmp_path,
         {"type": "user", "text": "Look", "timestamp": moment(1), "imageAttachments": []},
         {"type": "copilot", "text": "I look.", "timestamp": moment(2)},
-        {"type": "tool_call_requested", "callId": "k1", "name": "bash", "arguments": {"command": "ls"}},
-        {"type": "tool_call_completed", "callId": "k1", "name": "bash", "result": {"type": "failure", "log": "no"}},
+        {"type": "tool_call_requested", "id": "t1", "callId": "k1", "name": "bash", "arguments": {"command": "ls"}},
+        {
+            "type": "tool_call_completed",
+            "id": "t1",
+            "callId": "k1",
+            "name": "bash",
+            "result": {"type": "failure", "log": "no"},
+        },
         {"type": "info", "text": "Hello", "timestamp": moment(3)},
         {"type": "of a later version", "text": "?"},
     )

@@ -5,13 +5,18 @@ import os
 import re
 import shutil
 import sqlite3
+import time
 from collections import Counter
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import orjson
 import pytest
 from total_recall.notices import Notices
-from total_recall.stores import _opencode_db
+from total_recall.stores import _opencode_pages, _sqlite
+from total_recall.stores._opencode_db import Tables
+from total_recall.stores.base import Memory, Tally
 from total_recall.stores.opencode import OpenCode
 
 STORES = Path(__file__).parents[1] / "fixtures" / "opencode"
@@ -78,6 +83,54 @@ def main(stores, sessions):
         return store, session, list(store.messages(session))
 
     return find
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Every statement that is carried out from now on."""
+    statements = []
+
+    class Heard(sqlite3.Connection):
+        def execute(self, sql, *values):
+            statements.append(sql)
+            return super().execute(sql, *values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Heard))
+    return statements
+
+
+def test_a_database_that_nobody_wrote_to_is_not_read_again_to_list_it(copies, tmp_path, asked, monkeypatch):
+    """All that is asked is the table of sessions, and a few signatures before it is known that many are needed."""
+    monkeypatch.setattr(_sqlite, "_SETTLED_SECONDS", 0)
+    shutil.copy(copies / "main-1.18.33" / "opencode.db", tmp_path)
+    place, kept = OpenCode.locate({"TOTAL_RECALL_OPENCODE_ROOT": str(tmp_path)}), Memory()
+
+    def listed():
+        asked.clear()
+        store = OpenCode(place, Notices(), kept)
+        rows = [store.row(session) for session in store.sessions()]
+        return rows, [sql for sql in asked if re.search(r"FROM (part|message|session_message)\b", sql)]
+
+    first, read = listed()
+    again, read_again = listed()
+    assert (again, len(first)) == (first, 30)
+    assert len(read_again) < 8 < len(read)
+    time.sleep(0.02)  # the clock of a file system is no finer
+    with closing(sqlite3.connect(tmp_path / "opencode.db")) as database, database:
+        database.execute("UPDATE part SET id = id || 'z' WHERE id = (SELECT max(id) FROM part)")
+    _, read_anew = listed()
+    assert len(read_anew) > 30
+
+
+def test_what_is_before_the_last_compaction_is_numbered_once(main, copies, monkeypatch):
+    _, session, records = main("compaction")
+    place, kept = OpenCode.locate({"TOTAL_RECALL_OPENCODE_ROOT": str(copies / "main-1.18.33")}), Memory()
+    numbered = []
+    count = Tables.ids_before
+    monkeypatch.setattr(Tables, "ids_before", lambda *given: numbered.append(given) or count(*given))
+    tails = [list(OpenCode(place, Notices(), kept).since_compaction(session)) for _ in range(3)]
+    assert tails[0] == tails[1] == tails[2] == records[-len(tails[0]) :]
+    assert len(numbered) == 1
 
 
 def same_text(given, known):
@@ -256,6 +309,19 @@ def test_counts_are_those_of_the_records(known):
     assert row["tool_count"] == len(calls_of(records))
 
 
+def test_a_walk_for_counting_counts_what_a_walk_for_reading_does(known):
+    store, session, _ = known
+    counted, read = Tally(), Tally()
+    for entry in store.skimmed(session, counted.state):
+        counted.add(entry)
+    for entry in store.entries(session, read.state, whole=True):
+        read.add(entry)
+    assert counted.state == read.state
+    assert (counted.slice, counted.first_prompt) == (read.slice, read.first_prompt)
+    times = {"start_time": None, "end_time": None}  # those of the session are told
+    assert counted.counts | times == read.counts | times
+
+
 def test_the_tokens_of_a_message_are_told_once(in_tables):
     store, session, _ = in_tables
     told = [record["usage"] for record in store.messages(session) if "usage" in record]
@@ -341,9 +407,31 @@ def test_ids_before_a_position_are_those_of_the_walk(with_parts):
 def test_pages_make_no_difference(size, main, monkeypatch):
     keys = ("alpha-git", "compaction-tail", "errors", "pruned")
     whole = {key: main(key)[2] for key in keys}
-    monkeypatch.setattr(_opencode_db, "_PAGE_BYTES", size)
-    monkeypatch.setattr(_opencode_db, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(_opencode_pages, "_PAGE_BYTES", size)
+    monkeypatch.setattr(_opencode_pages, "PAGE_ROWS", 2)
     assert {key: main(key)[2] for key in keys} == whole
+
+
+def test_a_page_is_read_with_one_statement_for_all_messages_and_one_for_all_parts(main, asked):
+    store, session, _ = main("alpha-git")
+    opened(store.root)._tables.database.look(lambda c: None)
+    asked.clear()
+    batches = list(opened(store.root)._tables.batches(session.session_id, None))
+    assert len(batches) == 13
+    assert len([sql for sql in asked if " part " in sql and not sql.startswith("EXPLAIN")]) == 1
+    assert len([sql for sql in asked if "FROM message m WHERE" in sql]) == 1
+
+
+@pytest.mark.parametrize("key", ["alpha-git", "compaction-tail", "errors"])
+def test_a_version_without_the_indexes_gives_the_same(key, main, tmp_path):
+    store, session, records = main(key)
+    shutil.copy(os.path.join(store.root, "opencode.db"), tmp_path)
+    with closing(sqlite3.connect(tmp_path / "opencode.db")) as database:
+        for name in ("message_session_time_created_id_idx", "part_message_id_id_idx"):
+            database.execute(f"DROP INDEX {name}")
+    other = opened(tmp_path)
+    assert list(other.messages(session)) == records
+    assert other.facts(session) == store.facts(session)
 
 
 def test_a_record_is_found_again_by_its_ref(known):

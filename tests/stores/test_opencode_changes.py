@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -13,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from total_recall.notices import Notices, Unreadable
-from total_recall.stores import _opencode_db
-from total_recall.stores.base import Memory
+from total_recall.stores import _opencode_pages
+from total_recall.stores.base import Memory, Tally
 from total_recall.stores.opencode import OpenCode
 
 STORES = Path(__file__).parents[1] / "fixtures" / "opencode"
@@ -373,7 +374,7 @@ def test_listing_loads_no_tool_output_and_no_data_url(program):
 
 
 def test_memory_is_bounded_by_the_page_not_by_the_message(program, monkeypatch):
-    monkeypatch.setattr(_opencode_db, "_PAGE_BYTES", 10_000)
+    monkeypatch.setattr(_opencode_pages, "_PAGE_BYTES", 10_000)
     program.message("m2", DONE)
     for number in range(50):
         program.part(f"p{number:02}", "m2", tool("completed", output="o" * 4000))
@@ -469,6 +470,12 @@ def test_any_value_of_any_type_is_read(program, message, parts):
     assert store._tables.ids_before("s", position) == state["id"]
     assert "read_error" not in store.row(session)
     assert list(store.since_compaction(session)) is not None
+    counted, read = Tally(), Tally()
+    for tally, walk in ((counted, store.skimmed), (read, partial(store.entries, whole=True))):
+        for entry in walk(session, tally.state):
+            tally.add(entry)
+    assert counted.state == read.state
+    assert {**counted.counts, "start_time": 0, "end_time": 0} == {**read.counts, "start_time": 0, "end_time": 0}
 
 
 def corrupted(path, seed):

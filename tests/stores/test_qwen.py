@@ -3,6 +3,7 @@
 import orjson
 import pytest
 from total_recall.notices import Notices
+from total_recall.questions import pairs
 from total_recall.todos import events
 
 from tests.stores.rich_transcripts import ID, QwenChain, qwen
@@ -159,6 +160,21 @@ def test_states_of_results(tmp_path):
         ("user", None, "Mind this", None),
         ("tool", "k9", "shown", False),
     ]
+
+
+def test_answered_questions(tmp_path):
+    """The result is a text for the model; a dialogue that was closed is a cancelled call."""
+    session = QwenChain(tmp_path)
+    options = [{"label": "Tea", "description": "hot"}, {"label": "Milk", "description": "cold"}]
+    asked = {"questions": [{"question": "A drink?", "header": "Drink", "options": options, "multiSelect": False}]}
+    said = "User has provided the following answers:\n\n**Drink**: Tea"
+    for number, (status, held) in enumerate((("success", {"output": said}), ("cancelled", {"error": "cancelled"}))):
+        call = {"id": f"k{number}", "name": "ask_user_question"}
+        session.put("assistant", number, [{"functionCall": call | {"args": asked}}])
+        response = {"functionResponse": call | {"response": held}}
+        session.put("tool_result", number, [response], toolCallResult={"callId": f"k{number}", "status": status})
+
+    assert [(pair["question"], pair["answers"]) for pair in pairs(session.read())] == [("A drink?", ["Tea"])]
 
 
 def test_a_record_that_stands_twice_counts_once(tmp_path):

@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -223,6 +225,28 @@ def test_no_transaction_outlives_the_look_and_nothing_at_all_a_rest(tmp_path):
     other.close()
 
 
+def test_between_two_looks_at_a_database_at_rest_its_program_can_do_anything(tmp_path):
+    """What it did is seen by the next look, whether it left a WAL or not."""
+    path = made(tmp_path / "x.db", WAL)
+    database = Database(str(path), Notices())
+    assert database.look(words) == ["one"]
+    database.rest()
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("INSERT INTO words VALUES ('two')")
+    other.close()
+    assert database.look(words) == ["one", "two"]
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(WAL)
+        other.execute("INSERT INTO words VALUES ('three')")
+        assert database.look(words) == ["one", "two", "three"]
+        database.rest()
+    path.with_name("new").write_bytes(made(tmp_path / "y.db").read_bytes())
+    path.with_name("new").replace(path)
+    assert database.look(words) == ["one"]
+
+
 def by_one_who_may_only_read(folder, path):
     """What two looks at a database in a folder give, and the notices, for somebody who cannot write there."""
     folder.chmod(0o555)
@@ -343,3 +367,41 @@ def test_a_copy_is_private(tmp_path, writer, monkeypatch):
     assert database.look(words) == ["one"]
     del database
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["alone", "with a WAL"])
+def test_the_version_changes_with_every_commit_and_with_nothing_else(live, tmp_path, writer, monkeypatch):
+    monkeypatch.setattr(_sqlite, "_SETTLED_SECONDS", 0)
+    path = made(tmp_path / "x.db", WAL)
+    if live:
+        writer(path, "INSERT INTO words VALUES ('two')")
+    database = Database(str(path), Notices())
+    before = database.version()
+    assert before is not None
+    database.look(words)
+    assert database.version() == before
+    time.sleep(0.02)  # the clock of a file system is no finer
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("INSERT INTO words VALUES ('three')")
+    assert database.version() not in (None, before)
+
+
+def test_a_database_of_the_same_size_and_time_is_another_version(tmp_path, monkeypatch):
+    """As a copy that keeps times leaves it, or a program that sets the clock back."""
+    monkeypatch.setattr(_sqlite, "_SETTLED_SECONDS", 0)
+    path = made(tmp_path / "x.db")
+    os.utime(path, ns=(0, 10**18))
+    before = Database(str(path), Notices()).version()
+    time.sleep(0.02)
+    path.write_bytes(path.read_bytes().replace(b"one", b"two"))
+    os.utime(path, ns=(0, 10**18))
+    assert before != Database(str(path), Notices()).version()
+
+
+def test_a_database_that_was_written_to_just_now_has_no_version(tmp_path):
+    """The next commit may fall into the same tick of the file system's clock."""
+    path = made(tmp_path / "x.db")
+    database = Database(str(path), Notices())
+    assert database.version() is None
+    path.unlink()
+    assert database.version() is None

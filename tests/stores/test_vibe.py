@@ -371,6 +371,31 @@ def test_the_store_is_where_the_environment_says(environ, root, overridden):
     assert place.shadow == root.removesuffix("/session") + "/.tantivy"
 
 
+@pytest.mark.parametrize(
+    ("config", "root"),
+    [
+        ('[session_logging]\nsave_dir = "/elsewhere/sessions"\n', "/elsewhere/sessions"),
+        ('[session_logging]\nsave_dir = "~/sessions"\nsession_prefix = "s"\n', "{home}/sessions"),
+        ("session_logging = { save_dir = '/a b/\u00e9' }\n", "/a b/\u00e9"),
+        ('[session_logging]\nsave_dir = "{home}/.vibe/logs/session"\n', "{home}/.vibe/logs/session"),
+        ('[session_logging]\nsave_dir = ""\n', "{home}/.vibe/logs/session"),
+        ('[other]\nsave_dir = "/elsewhere"\n', "{home}/.vibe/logs/session"),
+        ("[session_logging]\nsave_dir = 7\n", "{home}/.vibe/logs/session"),
+        ('session_logging = 7\nsave_dir = "/x"\n', "{home}/.vibe/logs/session"),
+        ('[session_logging]\n# save_dir = "/x"\nenabled = true\n', "{home}/.vibe/logs/session"),
+        ('[session_logging\nsave_dir = "/x"\n', "{home}/.vibe/logs/session"),
+        ("\udcff save_dir = ", "{home}/.vibe/logs/session"),
+    ],
+)
+def test_the_store_is_where_the_programs_settings_say(config, root, tmp_path):
+    home = str(tmp_path)
+    (tmp_path / ".vibe").mkdir()
+    (tmp_path / ".vibe" / "config.toml").write_text(config.replace("{home}", home), errors="surrogateescape")
+
+    assert Vibe.locate({"HOME": home}).root == root.format(home=home)
+    assert Vibe.locate({"HOME": home, "TOTAL_RECALL_VIBE_ROOT": "/x"}).root == "/x"
+
+
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"VIBE_HOME": " ", "HOME": " "}])
 def test_without_a_home_there_is_no_place(environ):
     assert Vibe.locate(environ) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..command import Run, executable
-from ..ledger import Locked
+from ..ledger import Locked, NotWritten
 from ..output import encoded, write_text
 from ..stores.registry import Refused
 from ..summarising import failure, session_options, summarised
@@ -18,7 +18,7 @@ def main(run: Run, session: str | None, harnesses: tuple[str, ...]) -> int | Non
         with found.ledger.locked() as ledger:
             found.tail()  # a ledger that no longer fits its session counts as empty
             ledger.drop()
-    except (Locked, Refused) as error:
+    except (Locked, NotWritten, Refused) as error:
         raise failure(error) from error
     write_text(encoded(found.ledger.status(found.tail())).decode())
     return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from ..command import Run, executable, options
-from ..ledger import Locked
+from ..ledger import Locked, NotWritten
 from ..llm import ServiceFailed, complete, provider
 from ..output import write_text
 from ..stores.registry import Refused
@@ -36,7 +36,7 @@ def main(
             write_text(preview(rest(found.ledger, found.messages, from_id).prompt))
             return None
         summarise(found.ledger, found.messages, ask, from_id)
-    except (Locked, Refused, ServiceFailed) as error:
+    except (Locked, NotWritten, Refused, ServiceFailed) as error:
         raise failure(error) from error
     write_text("".join((*found.ledger.composed(), found.ledger.footer(found.tail()))))
     return None

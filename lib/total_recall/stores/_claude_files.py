@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..notices import Notices, Unreadable
@@ -28,13 +28,17 @@ _NEAR_BYTES = 1 << 18
 _NO_TRANSCRIPTS = frozenset(("tool-results", "memory"))
 
 
-def transcripts(root: str, since: float, notices: Notices, harness: str) -> list[Reference]:
+def transcripts(
+    root: str, since: float, notices: Notices, harness: str, spawner: Callable[[Reference], str | None]
+) -> list[Reference]:
     """Every session below `root` written at or after `since`, the latest first; no file is opened.
 
-    A session found in two folders is one: the longer file is read, the other's path is among its names.
-    Raises Unreadable when `root` cannot be listed.
+    A session found in two folders is one: the longer file is read, the other's path is among its names. Ids of
+    sub-agents are short, only those of one session are sure to be the same: `spawner` is asked who spawned one, where
+    several of one id lie beside sessions. Raises Unreadable when `root` cannot be listed.
     """
     found: dict[tuple[str | None, str], list[Reference]] = {}
+    beside: dict[str, list[Reference]] = {}
     files: set[tuple[int, int]] = set()
     for entry, parent in _walk(root, notices):
         try:
@@ -48,9 +52,14 @@ def transcripts(root: str, since: float, notices: Notices, harness: str) -> list
         session = Reference(
             harness, stem, entry.path, max(facts.st_mtime, 0.0), facts.st_size, (entry.path,), key=parent
         )
-        # Ids of sub-agents are short: only those of one session or one project are sure to be the same.
-        owner = (parent or os.path.dirname(entry.path)) if stem.startswith("agent-") else None
-        found.setdefault((owner, stem), []).append(session)
+        if parent is None and stem.startswith("agent-"):
+            beside.setdefault(stem, []).append(session)
+        else:
+            found.setdefault((parent, stem), []).append(session)
+    for stem, alike in beside.items():
+        for session in alike:
+            owner = spawner(session) if len(alike) > 1 else None
+            found.setdefault((owner or os.path.dirname(session.path), stem), []).append(session)
     sessions = (_one(copies) for copies in found.values())
     return newest_first(sessions, since)
 

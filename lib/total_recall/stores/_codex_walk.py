@@ -22,6 +22,7 @@ from .base import Entry, Reference, State
 from .tools import call_class, kind_of, result_class
 
 _OPEN_CALLS = 256  # calls of killed turns never get their output
+_DIRECTORIES = 20
 
 
 class Walk:
@@ -205,8 +206,10 @@ class Walk:
         about = self.state["about"]
         if model := items.string(payload.get("model")):
             about["model"] = model
-        if "directory" not in about and (folder := items.string(payload.get("cwd"))):
-            about["directory"] = folder
+        if folder := items.string(payload.get("cwd")):
+            folders = about.setdefault("directories", [about.setdefault("directory", folder)])
+            if not self._replayed and folder not in folders and len(folders) < _DIRECTORIES:
+                folders.append(folder)
         return []
 
     # -- user messages ------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from .base import Reference, State
 _RESPONSES = 16  # usage that waits for its message
 _TYPED = frozenset((None, "user"))  # where a prompt comes from; all else the program sends
 _TRIGGERS = {"manual": "manual"}
+_RAW_TYPES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 _TODO = re.compile(r"\s*[-*]\s*\[(.)\]\s*(.+)")
 _MARKS = {
     " ": "pending",
@@ -81,6 +82,9 @@ class CopilotReader(Reader):
                 self._context(record)
             return []
         if record.get("ephemeral") is True:
+            return []
+        if self.repeated(record.get("id")):
+            self.type = _RAW_TYPES.get(str(kind).partition(".")[0])
             return []
         data = mapping(record.get("data")) if "." in str(kind) else record
         copied = self.state["copied"]

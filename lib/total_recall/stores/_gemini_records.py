@@ -15,7 +15,6 @@ import orjson
 
 from ..record import Record
 from ..times import rfc3339
-from ._earlier import Earlier
 from ._parts import Part, calls_of, outcome, parts_of, responses_of, text_of, thinking_of, usage
 from ._transcript import Reader, mapping, sequence, string
 from .base import Reference, State
@@ -34,21 +33,17 @@ class GeminiReader(Reader):
 
     Besides what every Reader keeps, `state` has `turns` (message id -> its record's id, whether its text was given, how
     many of its calls, and which of these without a result), `answered` (calls with a result), `first` (the id of the
-    first prompt that the model still sees), `newest` (the latest time met) and `owed` (usage that no record took yet).
+    first prompt that the model still sees) and `owed` (usage that no record took yet).
     """
 
     def __init__(self, session: Reference, state: State) -> None:
         super().__init__(session, state)
         self.turns: dict[str, Record] = state.setdefault("turns", {})
         self.answered: list[str] = state.setdefault("answered", [])
-        for key, value in (("first", None), ("newest", ""), ("owed", None)):
+        for key, value in (("first", None), ("owed", None)):
             state.setdefault(key, value)
-        self._earlier = Earlier(session.files[0], "id")
         self._delegated = session.key is not None
         self._readers: dict[Any, Callable[[Record], list[Record]]] = {"user": self._user, "gemini": self._turn}
-
-    def close(self) -> None:
-        self._earlier.close()
 
     def read(self, record: Record) -> list[Record]:
         if isinstance(record.get("$set"), dict):
@@ -82,7 +77,7 @@ class GeminiReader(Reader):
         known = id in self.turns
         # What was written before has its old time.
         newer = self.ts is not None and self.ts > self.state["newest"]
-        if not known and not newer and self._stood_before(id):
+        if not known and not newer and self.stood_before(id):
             self.type = _raw_type(record)
             return []
         self.state["newest"] = max(self.state["newest"], self.ts or "")
@@ -96,11 +91,6 @@ class GeminiReader(Reader):
         if not messages:
             self.type = _raw_type(record)
         return messages
-
-    def _stood_before(self, id: str) -> bool:
-        """Whether a message stands in the file before this line; a document has each only once."""
-        offset = self.ref["offset"]
-        return offset > 0 and self.session.path.endswith(".jsonl") and self._earlier.holds(id, offset)
 
     def _remember(self, id: str, known: Record) -> None:
         self.turns[id] = {**known, **self.turns.get(id, {})}
@@ -185,14 +175,14 @@ class GeminiReader(Reader):
 
     def _done(self, call: Record, place: int) -> Record | None:
         """The result that stands beside a call, if it has one."""
-        status, id = call.get("status"), string(call.get("id"))
+        status, id = string(call.get("status")), string(call.get("id"))
         parts = parts_of(call.get("result")) if call.get("result") is not None else []
         if (not parts and status not in _FINAL) or (id and id in self.answered):
             return None
         outcomes = [outcome(response) for response in responses_of(parts)]
         texts = [text for text, _ in outcomes] or [text_of(parts) or _shown(call)]
         beside = text_of([part for part in parts if "functionResponse" not in part]) if outcomes else ""
-        failed = status in ("error", "cancelled") if isinstance(status, str) else any(bad for _, bad in outcomes)
+        failed = status in ("error", "cancelled") if status else any(bad for _, bad in outcomes)
         text = "\n".join(filter(None, (*texts, beside)))
         return self._result(call, text, failed, part=place + 1, ts=rfc3339(call.get("timestamp")) or self.ts)
 
@@ -209,7 +199,7 @@ class GeminiReader(Reader):
         """The messages that stood nowhere before; a summary is known by what it stands for."""
         ids = [string(message.get("id")) for message in messages]
         fresh = [
-            m for m, id in zip(messages, ids, strict=True) if id and id not in self.turns and not self._stood_before(id)
+            m for m, id in zip(messages, ids, strict=True) if id and id not in self.turns and not self.stood_before(id)
         ]
         first = self.state["first"]
         compacted = "compaction" in self.state.get("ref", {}) or (

@@ -149,11 +149,12 @@ def parse(text: bytes, strict: bool = False) -> Any:
     """The JSON value of a text that the fast parser refused, or None.
 
     Takes what JavaScript writes and damage leaves: lone surrogates and invalid UTF-8 become U+FFFD, numbers beyond
-    all bounds null. Not `strict`, also what is not JSON: bare control characters inside a string, NaN and Infinity.
+    all bounds null. Not `strict`, also what is not JSON: bare control characters inside a string, blanks of all kinds
+    around the value, NaN and Infinity.
     """
-    decoder = _DECODER if strict else _LENIENT
+    decoder, blanks = (_DECODER, " \t\r\n") if strict else (_LENIENT, None)
     try:
-        return _clean(decoder.decode(text.decode("utf-8", "replace").strip()))
+        return _clean(decoder.decode(text.decode("utf-8", "replace").strip(blanks)))
     except (ValueError, RecursionError):
         return None
 

@@ -1,8 +1,8 @@
 """OpenCode's database (1.2 and later): the tables session, message and part.
 
 Columns are asked for by name, since their order and number differ between versions and between fresh and upgraded
-databases. Times are milliseconds. Rows are read in pages, each in a look of its own; what a page holds is bounded by
-its bytes, so that memory does not depend on what a session says, only (a little) on how many messages it has.
+databases. Times are milliseconds. Rows are read in pages, each in a look of its own: memory depends (a little) on how
+many messages a session has, not on what it says.
 """
 # ruff: noqa: S608 - only constants and names of columns are put into statements, values never
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,55 +17,24 @@ from typing import Any
 from ..notices import Notices, Unreadable
 from ..record import Record
 from . import _opencode_v2 as v2
-from ._opencode_rows import (
-    END,
-    WIDTHS,
-    Batch,
-    Message,
-    Part,
-    Position,
-    Session,
-    json_object,
-    model_name,
-    reverted,
-    seconds,
-)
+from ._opencode_pages import FAILED, FORGIVING, PAGE_ROWS, PART, WIDTH, Key, Pages, message_of
+from ._opencode_rows import END, Batch, Message, Part, Position, Session, json_object, model_name, reverted, seconds
 from ._sqlite import Database
 
-_PAGE_BYTES = 2 << 20
-_PAGE_ROWS = 500
 _FIRST_ROWS = 20
 _SCANNED_ROWS = 20_000
 _LIVE_ROWS = 8  # so many messages at the end of a session may still change
 
-# How many ids a part takes, NULL when it is damaged. Most rows begin with their type, and those need no parsing.
-_BY_START = " ".join(f"""WHEN '{f'{{"type":"{kind}"'[:14]}' THEN {width}""" for kind, width in WIDTHS.items())
-_BY_TYPE = " ".join(f"WHEN '{kind}' THEN {width}" for kind, width in WIDTHS.items())
-_WIDTH = f"""CASE substr(p.data, 1, 14) {_BY_START} ELSE
-    CASE WHEN json_valid(CAST(p.data AS TEXT)) AND json_type(CAST(p.data AS TEXT)) = 'object'
-    THEN CASE json_extract(CAST(p.data AS TEXT), '$.type') {_BY_TYPE} ELSE 0 END
-    ELSE width_of_damaged(CAST(p.data AS BLOB)) END END"""
-_BODY = "CAST(p.data AS BLOB)"
-_LIGHT_BODY = (
-    f"""CASE WHEN substr(p.data, 1, 14) IN ('{{"type":"tool"', '{{"type":"file"') THEN NULL ELSE {_BODY} END"""
-)
-_PARTS = f"SELECT p.id, {_WIDTH}, {_BODY}, NULL FROM part p WHERE p.message_id = ? AND p.id > ? ORDER BY p.id"
-_LIGHT_PARTS = _PARTS.replace(f"{_BODY}, NULL", f"{_LIGHT_BODY}, length({_BODY})")
-_FAILED = """CASE WHEN json_valid(CAST(m.data AS TEXT))
-    THEN coalesce(json_type(CAST(m.data AS TEXT), '$.error'), 'null') <> 'null'
-    ELSE failure_of_damaged(CAST(m.data AS BLOB)) END"""
 _NEWER = "SELECT id, seq, time_created, type, CAST(data AS BLOB) FROM session_message"
 
 _SESSION = ("id", "parent_id", "directory", "title", "time_created", "time_updated", "time_archived", "model")
-
-Key = tuple[Any, str]  # a message's time and id
 
 
 class Tables:
     """The database as a source of sessions (see `Source`)."""
 
     def __init__(self, path: str, notices: Notices) -> None:
-        self.database = Database(path, notices, _FORGIVING)
+        self.database = Database(path, notices, FORGIVING)
         self.path = path
 
     def usable(self) -> bool:
@@ -84,7 +52,7 @@ class Tables:
         columns = self.database.columns("session")
         chosen, values = ["id IS NOT NULL"], list[Any]()
         if directory and "directory" in columns:
-            chosen.append("instr(directory, ?) > 0")
+            chosen.append("(instr(directory, ?) > 0 OR ifnull(directory, '') = '')")
             values.append(directory)
         if since > 0 and "time_updated" in columns:
             # Seconds, where another program filled the table, are below any milliseconds.
@@ -95,7 +63,7 @@ class Tables:
         return [
             session
             for session in found
-            if session.updated >= since and directory in (session.directory or "") and session.id not in known
+            if session.updated >= since and directory in (session.directory or directory) and session.id not in known
         ]
 
     def session(self, session_id: str) -> Session | None:
@@ -117,7 +85,7 @@ class Tables:
         while index < len(keys):
             here = (keys, index, start)
             try:
-                page, index, start = self.database.look(lambda c: self._page(c, *here, bodies))  # noqa: B023
+                page, index, start = self.database.look(lambda c: self._pages.page(c, session_id, *here, bodies))  # noqa: B023
             except Unreadable as error:
                 if not _is_damage(error):
                     raise
@@ -127,85 +95,52 @@ class Tables:
                 self.database.rest()
             yield from page
 
-    def _page(
-        self, c: sqlite3.Connection, keys: Sequence[Key], index: int, start: str, bodies: bool
-    ) -> tuple[list[Batch], int, str]:
-        """The next batches, about as much as a page holds, and where the next page begins."""
-        page, room = list[Batch](), _PAGE_BYTES
-        while index < len(keys) and room > 0 and len(page) < _PAGE_ROWS:
-            id = keys[index][1]
-            row = c.execute(self._one_message, (id,)).fetchone()
-            if row is not None:
-                message = _message(row)
-                room -= len(message.raw)
-                sql = _PARTS if bodies or message.growing else _LIGHT_PARTS
-                parts, used, last = _parts(c, id, start, room, sql)
-                room -= used
-                page.append(Batch(message, parts, last))
-                if not last:
-                    return page, index, parts[-1].id
-            index, start = index + 1, ""
-        return page, index, ""
-
     def _salvaged(self, session_id: str, keys: Sequence[Key], index: int, start: str) -> Iterator[Batch]:
         """What can still be had of a damaged file: each row asked for by itself, an empty one for what is lost."""
         for at, id in keys[index:]:
-            message = _or_none(lambda: self.message(session_id, id)) or _message((id, at, b""))  # noqa: B023
+            message = _or_none(lambda: self.message(session_id, id)) or message_of((id, at, b""))  # noqa: B023
             sql = "SELECT id FROM part WHERE message_id = ? AND id > ? ORDER BY id"
             ids = _or_none(lambda: self._all(sql, id, start)) or []  # noqa: B023
             refs = [{"table": "part", "id": part_id} for (part_id,) in ids]
             found = [(_or_none(lambda: self.part(ref)) or (None, None))[1] for ref in refs]  # noqa: B023
-            parts = [
-                part or Part(ref["id"], 0, 0, b"", ref, damaged=True) for part, ref in zip(found, refs, strict=True)
-            ]
+            parts = [part or Part(None, ref["id"], None, b"") for part, ref in zip(found, refs, strict=True)]
             yield Batch(message, parts, True)
             start = ""
 
     def messages(self, session_id: str, at: Any, id: str, *, backwards: bool = False) -> Iterator[Message]:
         place, rows = None if at is None else (at, id), _FIRST_ROWS
         while keys := self._keys(session_id, place, backwards=backwards, limit=rows):
-            page = self.database.look(lambda c: self._messages(c, keys))
+            page = self.database.look(lambda c: self._pages.messages(c, keys))
             yield from (message for message in page if message is not None)
-            place, rows = keys[len(page) - 1], _PAGE_ROWS
-
-    def _messages(self, c: sqlite3.Connection, keys: Iterable[Key]) -> list[Message | None]:
-        """The messages of some keys, as many as a page holds; None for one that is gone."""
-        page, room = list[Message | None](), _PAGE_BYTES
-        for _, id in keys:
-            row = c.execute(self._one_message, (id,)).fetchone()
-            page.append(None if row is None else _message(row))
-            room -= 0 if row is None else len(row[2] or b"")
-            if room <= 0:
-                break
-        return page
+            place, rows = keys[len(page) - 1], PAGE_ROWS
 
     def message(self, session_id: str, message_id: str) -> Message | None:
-        rows = self._all(f"{self._one_message} AND session_id = ?", message_id, session_id)
-        return _message(rows[0]) if rows else None
+        rows = self._all(f"{self._pages.message} AND session_id = ?", message_id, session_id)
+        return message_of(rows[0]) if rows else None
 
     def parts(self, message_id: str) -> list[Part]:
-        return self.database.look(lambda c: _parts(c, message_id, "", sys.maxsize)[0])
+        return self.database.look(lambda c: self._pages.of(c, message_id))
 
     def part(self, ref: Record) -> tuple[Message, Part | None] | None:
         table, id = ref.get("table"), str(ref.get("id"))
         if table == v2.TABLE:
             batch = next((v2.batch(*row) for row in self._all(f"{_NEWER} WHERE id = ?", id)), None)
             return None if batch is None else (batch.message, batch.parts[0])
-        sql = self._one_message
+        sql = self._pages.message
         if table == "part":
-            sql = f"""SELECT m.id, m.{self._at}, CAST(m.data AS BLOB), p.id, {_WIDTH}, {_BODY}
+            sql = f"""SELECT m.id, m.{self._at}, CAST(m.data AS BLOB), {PART}
                 FROM part p JOIN message m ON m.id = p.message_id WHERE p.id = ?"""
         for row in self._all(sql, id):
-            return _message(row[:3]), _part(*row[3:]) if row[3:] else None
+            return message_of(row[:3]), Part._make(row[3:]) if row[3:] else None
         return None
 
     def ids_before(self, session_id: str, position: Position) -> int:
         before = f"m.session_id = :s AND (m.{self._at}, m.id) < (:t, :m)"
         joined = f"FROM message m CROSS JOIN part p ON p.message_id = m.id WHERE {before}"
         return self._total(
-            f"""(SELECT total({_WIDTH}) {joined}) + (SELECT total({_FAILED}) FROM message m WHERE {before})
-            + (SELECT total({_WIDTH}) FROM part p WHERE p.message_id = :m AND p.id <= :p)
-            + (SELECT total({_FAILED}) FROM message m WHERE m.id = :m AND :p = '{END}')""",
+            f"""(SELECT total({WIDTH}) {joined}) + (SELECT total({FAILED}) FROM message m WHERE {before})
+            + (SELECT total({WIDTH}) FROM part p WHERE p.message_id = :m AND p.id <= :p)
+            + (SELECT total({FAILED}) FROM message m WHERE m.id = :m AND :p = '{END}')""",
             session_id,
             position,
         )
@@ -227,6 +162,9 @@ class Tables:
 
     def order(self, session_id: str) -> list[Key]:
         return self._keys(session_id, None)
+
+    def first(self, session_id: str) -> Key | None:
+        return next(iter(self._keys(session_id, None, limit=1)), None)
 
     def heads(self, directory: str) -> dict[str, Any]:
         first = f"SELECT {self._at} FROM message WHERE session_id = s.id ORDER BY {self._at}, id LIMIT 1"
@@ -264,7 +202,8 @@ class Tables:
         ids = list(session_ids)
 
         def ask(c: sqlite3.Connection) -> dict[str, tuple[Any, ...]]:
-            return {id: tuple(row) for id in ids if (row := c.execute(sql, (id,)).fetchone())}
+            found = ((id, c.execute(sql, (id,)).fetchone()) for id in ids)
+            return {id: tuple(map(_mark, row)) for id, row in found if row}
 
         return self.database.look(ask)
 
@@ -323,8 +262,8 @@ class Tables:
         return "time_created" if "time_created" in self.database.columns("message") else "rowid * 0"
 
     @cached_property
-    def _one_message(self) -> str:
-        return f"SELECT id, {self._at}, CAST(data AS BLOB) FROM message WHERE id = ?"
+    def _pages(self) -> Pages:
+        return Pages(self._at)
 
     def _columns(self, *names: str) -> str:
         known = self.database.columns("session")
@@ -334,18 +273,8 @@ class Tables:
         return self.database.look(lambda c: c.execute(sql, values).fetchall())
 
 
-def _width(raw: Any) -> int | None:
-    """How many ids a part takes that SQLite takes for no JSON; None when nothing can be made of it."""
-    value = json_object(raw or b"")
-    return None if value is None else WIDTHS.get(str(value.get("type")), 0)
-
-
-def _failure(raw: Any) -> bool:
-    """Whether a message failed that SQLite takes for no JSON."""
-    return (json_object(raw or b"") or {}).get("error") is not None
-
-
-_FORGIVING = {"width_of_damaged": _width, "failure_of_damaged": _failure}
+def _mark(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def _session(row: tuple[Any, ...]) -> Session:
@@ -366,29 +295,6 @@ def _name(value: Any) -> str | None:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return value if isinstance(value, str) and value else None
-
-
-def _message(row: tuple[Any, ...]) -> Message:
-    id, at, raw = row
-    return Message(id, at, raw or b"", {"table": "message", "id": id})
-
-
-def _part(id: str, width: int | None, raw: bytes | None, size: int | None = None) -> Part:
-    ref = {"table": "part", "id": id}
-    return Part(id, width or 0, len(raw or b"") if size is None else size, raw, ref, width is None)
-
-
-def _parts(
-    c: sqlite3.Connection, message_id: str, after: str, room: int, sql: str = _PARTS
-) -> tuple[list[Part], int, bool]:
-    """Parts of a message after one of them, until `room` bytes are used; those bytes; whether these were all."""
-    parts, used = list[Part](), 0
-    for id, width, raw, size in c.execute(sql, (message_id, after)):
-        if used >= room and parts:
-            return parts, used, False
-        parts.append(_part(id, width, raw, size))
-        used += len(raw or b"")
-    return parts, used, True
 
 
 def _plain_piece(word: str) -> str | None:

@@ -64,7 +64,7 @@ class Tree:
             if id in known:
                 continue
             session = self._session(id, file)
-            if session is not None and session.updated >= since and directory in (session.directory or ""):
+            if session is not None and session.updated >= since and directory in (session.directory or directory):
                 found.append(session)
         return found
 
@@ -176,6 +176,9 @@ class Tree:
             self._order = (session_id, [(at, key[2]) for key, at in order])
         return self._order[1]
 
+    def first(self, session_id: str) -> tuple[Any, str] | None:
+        return next(iter(self.order(session_id)), None)
+
     def heads(self, directory: str) -> dict[str, Any]:
         found = {}
         for id in self._scan():
@@ -219,7 +222,8 @@ class Tree:
         value = json_object(raw)
         kind = str(mapping(value).get("type"))
         body = None if light and kind in _LIGHT else raw
-        return Part(id, WIDTHS.get(kind, 0), len(raw), body, {"path": file}, damaged=value is None)
+        takes = None if value is None else WIDTHS.get(kind, 0)
+        return Part(None, id, takes, body, len(raw), {"path": file})
 
     def _content(self, file: str) -> bytes:
         """What a file holds; nothing, and a notice, when it cannot be read."""

@@ -11,6 +11,7 @@ from ..record import Record, attachment, base64_size, encoded, message, one_line
 from ..times import rfc3339
 from . import _opencode_v2 as v2
 from ._opencode_rows import WIDTHS, Message, Part, json_object, mapping, string
+from .base import Entry
 from .tools import call_class, kind_of, result_class
 
 HARNESS = "opencode"
@@ -26,16 +27,46 @@ class Summary(NamedTuple):
     text: str
 
 
+class StandIn(NamedTuple):
+    """One record that counts as all those of a step's parts do, if they have any; their ids and their bytes."""
+
+    made: list[Record]
+    ids: int
+    size: int
+
+
+class Several(Entry):
+    """The parts of a message, as one entry that is only good for counting."""
+
+    __slots__ = ("stored",)
+
+    def __init__(self, stored: int, ts: str | None, messages: list[Record], group: str) -> None:
+        super().__init__(b"", ts, messages, None, group)
+        self.stored = stored
+
+
 class Context:
     """What the records of one message share, and what they need to know of the messages around it."""
 
-    __slots__ = ("branch", "child", "command", "message", "replayed", "session_id", "summary", "told", "usage")
+    __slots__ = (
+        "branch",
+        "by",
+        "child",
+        "command",
+        "message",
+        "replayed",
+        "session_id",
+        "summary",
+        "told",
+        "usage",
+    )
 
     def __init__(self, session_id: str, message: Message, *, child: bool) -> None:
         self.session_id = session_id
         self.message = message
         self.child = child
         self.usage = message.usage() if message.role == "assistant" else None
+        self.by = (message.model, message.agent) if message.role == "assistant" else (None, None)
         self.command = False  # the prompt of this step was a person's `!` command
         self.summary: Summary | None = None  # of the compaction that this message asked for
         self.told = False  # this is a summary whose text is in the record of its compaction
@@ -44,15 +75,12 @@ class Context:
 
     def record(self, number: int, role: str, ts: str | None, ref: Record, content: str = "", **known: Any) -> Record:
         """A record of this message; the first one carries the message's tokens."""
-        extras: Record = {}
-        if self.replayed:
-            extras["replayed"] = True
-        if self.branch:
-            extras["branch"] = self.branch
+        if self.replayed or self.branch:
+            known = {"replayed": self.replayed, "branch": self.branch, **known}
         if role == "assistant":
-            extras.update(model=self.message.model, agent=self.message.agent, usage=self.usage)
-            self.usage = None
-        return message(HARNESS, self.session_id, number, role, ts, content, ref=ref, **extras, **known)
+            known["model"], known["agent"] = self.by
+            known["usage"], self.usage = self.usage, None
+        return message(HARNESS, self.session_id, number, role, ts, content, ref=ref, **known)
 
 
 def records(part: Part, value: dict[str, Any], context: Context, number: int, *, settled: bool = False) -> list[Record]:
@@ -62,10 +90,11 @@ def records(part: Part, value: dict[str, Any], context: Context, number: int, *,
     """
     if part.raw is None:
         return [_unread(part, context, number)]
-    if part.ref.get("table") == v2.TABLE:
-        return _newer(value, context, number, part.ref, settled)
+    ref = part.ref
+    if ref.get("table") == v2.TABLE:
+        return _newer(value, context, number, ref, settled)
     make = _MAKERS.get(str(value.get("type")))
-    return make(value, context, number, part.ref, settled)[: part.width] if make else []
+    return make(value, context, number, ref, settled)[: part.width] if make else []
 
 
 def failure(error: Any, context: Context, number: int, ref: Record) -> Record:
@@ -273,11 +302,37 @@ def _unread(part: Part, context: Context, number: int) -> Record:
     """The stand-in for a tool's or a file's part whose JSON was not asked for, good for counting."""
     if part.width == 1:
         return _attached("[file]", context, number, part.ref)
-    calls = [tool_call(None, "", None)]
+    calls = [_UNREAD_CALL]
     author = "human" if context.command else "model"
     return context.record(number, "assistant", context.message.ts, part.ref, authorship=author, tool_calls=calls)
 
 
+def stand_in(parts: list[Part], step: Message, session_id: str, number: int) -> StandIn | None:
+    """What is counted for a step whose parts were read without bodies; None where each part has to be looked at."""
+    ids, size, tools, said, thought = 0, 0, 0, "", False
+    for _, _, takes, raw, length, _ in parts:
+        if takes is None:
+            return None
+        ids += takes
+        size += length or len(raw or b"")
+        if raw is None:
+            tools += takes == 2
+            said = said if takes == 2 else "[file]"
+        elif takes:
+            value = json_object(raw)
+            if value is None or value.get("type") not in ("text", "reasoning") or _marked(value):
+                return None
+            if text := text_of(value.get("text")):
+                thought = True
+                said = text if value["type"] == "text" else said
+    made = list[Record]()
+    if tools or thought or said:
+        calls = [_UNREAD_CALL] * tools
+        made = [message(HARNESS, session_id, number, "assistant", step.ts, said, authorship="model", tool_calls=calls)]
+    return StandIn(made, ids, size)
+
+
+_UNREAD_CALL = tool_call(None, "", None)
 _Maker = Callable[[dict[str, Any], Context, int, Record, bool], list[Record]]
 _MAKERS: dict[str, _Maker] = {
     "text": _text,

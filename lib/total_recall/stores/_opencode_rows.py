@@ -88,7 +88,7 @@ class Message:
     program was killed.
     """
 
-    __slots__ = ("agent", "at", "damaged", "error", "fields", "growing", "id", "model", "raw", "ref", "role", "ts")
+    __slots__ = ("at", "damaged", "error", "fields", "growing", "id", "raw", "ref", "role", "ts")
 
     def __init__(self, id: str, at: Any, raw: bytes, ref: Record, fields: dict[str, Any] | None = None) -> None:
         found = json_object(raw) if fields is None else fields
@@ -102,12 +102,17 @@ class Message:
         self.role = fields.get("role")
         self.ts = rfc3339(time.get("created")) or rfc3339(at)
         self.error = fields.get("error")
-        self.agent = self.model = None
-        self.growing = False
-        if self.role == "assistant":
-            self.agent = string(fields.get("agent")) or string(fields.get("mode"))
-            self.model = model_name(fields)
-            self.growing = self.error is None and not time.get("completed")
+        self.growing = self.role == "assistant" and self.error is None and not time.get("completed")
+
+    @property
+    def agent(self) -> str | None:
+        """Which of its agents the program had the model be."""
+        return string(self.fields.get("agent")) or string(self.fields.get("mode"))
+
+    @property
+    def model(self) -> str | None:
+        """The model that made this step."""
+        return model_name(self.fields)
 
     @property
     def parent(self) -> str | None:
@@ -148,14 +153,39 @@ def place(at: Any, id: str) -> tuple[Any, ...]:
 
 
 class Part(NamedTuple):
-    """One part of a message: how many ids it takes, its size in bytes, its JSON (None if it was not asked for)."""
+    """One part of a message, as a row of the database has it.
 
+    `takes` is how many ids it takes, None when it is damaged. Its JSON is `raw`, None if that was not asked for;
+    where what is stored is not `raw`, `length` is how many bytes that has. `own_ref` is what names a part that is no
+    row of the table `part`. `owner` is the number of its message's row, while parts of several are read together.
+    """
+
+    owner: int | None
     id: str
-    width: int
-    size: int
+    takes: int | None
     raw: bytes | None
-    ref: Record
-    damaged: bool = False
+    length: int | None = None
+    own_ref: Record | None = None
+
+    @property
+    def width(self) -> int:
+        """How many ids it takes."""
+        return self.takes or 0
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self.length or len(self.raw or b"")
+
+    @property
+    def damaged(self) -> bool:
+        """Whether nothing can be made of it."""
+        return self.takes is None
+
+    @property
+    def ref(self) -> Record:
+        """What a record's `ref` says to find it again."""
+        return {"table": "part", "id": self.id} if self.own_ref is None else self.own_ref
 
 
 class Batch(NamedTuple):
@@ -172,7 +202,7 @@ class Source(Protocol):
     path: str
 
     def sessions(self, since: float, directory: str, known: frozenset[str]) -> list[Session]:
-        """The sessions updated at or after `since` whose directory contains `directory`, in no order.
+        """The sessions updated at or after `since` whose directory is none or contains `directory`, in no order.
 
         Those in `known` are left out unread.
         """
@@ -210,6 +240,9 @@ class Source(Protocol):
 
     def order(self, session_id: str) -> list[tuple[Any, str]]:
         """The session's messages as (time, id), in order; no payload is read where the store can tell."""
+
+    def first(self, session_id: str) -> tuple[Any, str] | None:
+        """The first of its messages as (time, id)."""
 
     def heads(self, directory: str) -> dict[str, Any]:
         """The time of the first message, for each session of a directory that has one."""

@@ -24,10 +24,10 @@ def batch(id: Any, seq: Any, created: Any, kind: Any, raw: bytes | None) -> Batc
     # Its failure is in the part's records, so that the row is told once.
     message = Message(str(id), seq, b"", ref, {key: item for key, item in data.items() if key != "error"})
     if value is None:
-        return Batch(message, [Part(str(id), 0, len(raw or b""), raw or b"", ref, damaged=True)], True)
+        return Batch(message, [Part(None, str(id), None, raw or b"", own_ref=ref)], True)
     whole = {"type": str(kind), **value}
     width = sum(WIDTHS[str(part["type"])] for part in parts(whole)) + (whole.get("error") is not None)
-    return Batch(message, [Part(str(id), width, len(raw or b""), encoded(whole), ref)], True)
+    return Batch(message, [Part(None, str(id), width, encoded(whole), len(raw or b""), ref)], True)
 
 
 _ROLES = {"user": "user", "synthetic": "user", "assistant": "assistant", "shell": "assistant"}

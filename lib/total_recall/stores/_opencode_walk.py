@@ -14,9 +14,11 @@ from typing import Any
 
 from ..notices import Notices
 from ..record import Record
+from ..times import from_epoch
 from . import _opencode_v2 as v2
 from ._opencode_parts import (
     Context,
+    Several,
     Summary,
     failure,
     is_own_command,
@@ -24,6 +26,7 @@ from ._opencode_parts import (
     message_line,
     prompt_text,
     records,
+    stand_in,
     text_of,
 )
 from ._opencode_rows import END, Batch, Message, Part, Session, Source, json_object, place
@@ -59,7 +62,8 @@ def fresh_state() -> State:
 class Walk:
     """One walk, from where `state` stands; iterating gives the entries.
 
-    `settled` leaves out what may still change, for the next walk to find; `bodies` is as for `Source.batches`.
+    `settled` leaves out what may still change, for the next walk to find; `bodies` is as for `Source.batches`. With
+    `only_told` there are no entries for the parts that never give a record, and of the others' no more than records.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class Walk:
         *,
         settled: bool = False,
         bodies: bool = True,
+        only_told: bool = False,
     ) -> None:
         self._source = source
         self._session = session
@@ -78,6 +83,9 @@ class Walk:
         self._notices = notices
         self._settled = settled
         self._bodies = bodies
+        self._only_told = only_told
+        # A listing needs no times of the records where it has those of the session.
+        self._counting = not bodies and bool(from_epoch(session.created) and from_epoch(session.updated))
         self._hidden = self._first_hidden()
         self._own_command: tuple[str, bool] = ("", False)
         self._damaged: list[str] = []
@@ -175,7 +183,6 @@ class Walk:
 
     def _batch(self, batch: Batch) -> Iterator[Entry]:
         message, state = batch.message, self._state
-        context = self._context(message)
         begun = self._is_last(message)
         if not begun:
             self._begins[message.id] = state["id"] + 1
@@ -186,10 +193,17 @@ class Walk:
                 self._damaged.append(message.id)
             if message.role == "user" and state.pop("overflow", None) and self._is_replay(message):
                 state["replays"] = message.id
+        if self._counting and (entry := self._counted(batch)) is not None:
+            yield entry
+            return
+        context = self._context(message)
         if state.get("replays") == message.id:
             context.replayed = True
         for part in batch.parts:
-            yield self._entry(part, context)
+            if part.takes == 0 and self._only_told:
+                self._pass(part, message)
+            else:
+                yield self._entry(part, context)
         if batch.last and message.growing:
             state["growing"].append([message.id, state["after"][2] if self._is_last(message) else ""])
         if batch.last and message.error is not None:
@@ -198,19 +212,44 @@ class Walk:
             state["after"] = [message.at, message.id, "" if message.growing else END]
             yield self._message_entry(message, context)
 
+    def _counted(self, batch: Batch) -> Entry | None:
+        """A step's parts as one entry, good for counting; None where each part has to be looked at."""
+        message, parts, state = batch.message, batch.parts, self._state
+        if message.role != "assistant" or message.growing or message.error is not None or message.summarises:
+            return None
+        found = stand_in(parts, message, self._session.id, state["id"] + 1) if parts else None
+        if found is None:
+            return None
+        if found.made:
+            state["used"] = message.id
+            if self._is_copied(message):
+                found.made[0]["replayed"] = True
+        state["id"] += found.ids
+        state["offset"] += found.size
+        state["parts"] += len(parts)
+        state["after"] = [message.at, message.id, parts[-1].id]
+        return Several(len(parts), message.ts, found.made, message.id)
+
     def _entry(self, part: Part, context: Context) -> Entry:
-        message, state = context.message, self._state
-        if part.width:
+        message = context.message
+        if part.takes:
             entry = self._told(part, context)
         else:
             entry = Entry(partial(line, part, message), message.ts, None, None, message.id)
-        if part.damaged:
-            self._damaged.append(part.id)
-        state["id"] += part.width
-        state["offset"] += part.size
-        state["parts"] += 1
-        state["after"] = [message.at, message.id, part.id]
+        self._pass(part, message)
         return entry
+
+    def _pass(self, part: Part, message: Message) -> None:
+        """Go on behind a part."""
+        _, id, takes, raw, length, _ = part
+        state = self._state
+        if takes:
+            state["id"] += takes
+        elif takes is None:
+            self._damaged.append(id)
+        state["offset"] += length or len(raw or b"")
+        state["parts"] += 1
+        state["after"] = [message.at, message.id, id]
 
     def _told(self, part: Part, context: Context) -> Entry:
         """The entry of a part that may hold records, numbered from the next id on."""
@@ -239,6 +278,8 @@ class Walk:
         return records(part, value, context, number, settled=self._settled), value
 
     def _made(self, part: Part, context: Context, value: dict[str, Any] | None, made: list[Record]) -> Entry:
+        if self._only_told:
+            return Entry(b"", messages=made)
         message = context.message
         return Entry(
             partial(line, part, message),
@@ -264,13 +305,17 @@ class Walk:
         context = Context(self._session.id, message, child=self._session.parent is not None)
         if self._state["used"] == message.id:
             context.usage = None
-        if self._state["copied"] is not None:
-            context.replayed = place(message.at, message.id) <= place(*self._state["copied"]) or None
+        context.replayed = self._is_copied(message) or None
         if message.role == "assistant":
             context.command = self._answers_own_command(message)
             if message.summary_done and self._compacts(message.parent):
                 context.told, context.usage = True, None
         return context
+
+    def _is_copied(self, message: Message) -> bool:
+        """Whether a fork took a message from another session."""
+        copied = self._state["copied"]
+        return copied is not None and place(message.at, message.id) <= place(*copied)
 
     def _may_go_on(self, part: Part, value: dict[str, Any] | None, message: Message) -> bool:
         """Whether a part that has given fewer records than it has ids for may yet give them."""

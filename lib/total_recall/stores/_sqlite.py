@@ -23,6 +23,7 @@ Answer = TypeVar("Answer")
 
 BUSY_SECONDS = 5.0
 _COPY_SECONDS = 10.0  # for so long a temporary copy is as good as the original
+_SETTLED_SECONDS = 2.0  # no file system's clock is coarser: what is older than that has its last time
 _TRIES = 5
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-._~")
 
@@ -65,6 +66,7 @@ class Database:
         self._functions = functions
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[Any, ...] = ()
+        self._unchanged: _Stamp | None = None  # of an immutable file, at the end of the last look
         self._close: Callable[[], object] | None = None
         self._copy: str | None = None
         self._copied = -_COPY_SECONDS
@@ -76,25 +78,53 @@ class Database:
         Raises Unreadable, and FileNotFoundError when the database is gone.
         """
         for _ in range(_TRIES):
-            before = self._stamp()
+            before = self._unchanged or self._stamp()
             try:
                 answer = (
                     self._with_wal(ask, before) if before.wal else ask(self._open(self._file, "immutable=1", *before))
                 )
             except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for names in a damaged schema
-                self.rest()
+                self._let_go()
                 if self._stamp() == before:
                     raise Unreadable(self.path, str(error) or type(error).__name__) from error
                 continue
-            if before.wal or self._stamp() == before:
+            if before.wal:
                 return answer
+            if self._stamp() == before:
+                self._unchanged = before
+                return answer
+            self._unchanged = None
         raise Unreadable(self.path, "it keeps changing while it is read")
 
     def rest(self) -> None:
-        """Let go of the database until the next look."""
+        """Hold nothing of the database until the next look: what is read as immutable is never locked."""
+        if self._unchanged is None:
+            self._let_go()
+
+    def _let_go(self) -> None:
         if self._close is not None:
             self._close()
-        self._connection = self._close = None
+        self._connection = self._close = self._unchanged = None
+
+    def version(self) -> tuple[int, ...] | None:
+        """What changes whenever the database does, without a look into it.
+
+        None while nothing can tell: it was written to only just now, is gone, or a temporary copy is read instead.
+        """
+        try:
+            found = os.stat(self._file)
+        except OSError:
+            return None
+        version, latest = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns], found.st_ctime_ns
+        try:
+            wal = os.stat(self._file + "-wal")
+        except OSError:
+            pass
+        else:  # whoever opens it as root changes its ctime
+            version += (wal.st_ino, wal.st_size, wal.st_mtime_ns)
+            latest = max(latest, wal.st_mtime_ns)
+        settled = latest < time.time_ns() - _SETTLED_SECONDS * 1e9
+        return tuple(version) if settled and self._copy is None else None
 
     def columns(self, table: str) -> frozenset[str]:
         """The names of a table's columns; none when there is no such table. Asked once."""
@@ -108,7 +138,7 @@ class Database:
             try:
                 return ask(self._open(self._file, "mode=ro", stamp.inode))
             except sqlite3.Error as error:
-                self.rest()
+                self._let_go()
                 code = getattr(error, "sqlite_errorcode", 0)
                 if (code & 0xFF not in _NO_SHARED_MEMORY and code not in _IOERR_SHM) or not self._made_copy():
                     raise
@@ -118,7 +148,7 @@ class Database:
         """The connection to what `identity` tells apart: the one that is open, or a new one."""
         wanted = (path, how, *identity)
         if self._connection is None or self._opened != wanted:
-            self.rest()
+            self._let_go()
             uri = f"{_uri(path)}?{how}"
             connection = sqlite3.connect(
                 uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False

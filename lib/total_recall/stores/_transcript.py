@@ -17,6 +17,7 @@ from ..notices import Notices, Unreadable
 from ..record import Record, encoded, message, tool_call
 from ..regular import open_regular
 from ..times import rfc3339
+from ._earlier import Earlier
 from ._jsonl import Lines, parse
 from .base import Entry, Reference, State, Store
 from .tools import is_own, result_class
@@ -28,16 +29,23 @@ class Reader:
     """Makes message records of a session's stored records, in the order of the file.
 
     Its whole memory is `state`, a JSON value, so that a walk can be taken up behind any record. `read` may set `group`,
-    `slice` and `type`, which are the entry's (see base.Entry), and change `ts`, the record's time.
+    `slice` and `type`, which are the entry's (see base.Entry), and change `ts`, the record's time. `key` names the key
+    that holds a record's id.
     """
+
+    key: ClassVar[str] = "id"
 
     def __init__(self, session: Reference, state: State) -> None:
         state.setdefault("id", 0)
         state.setdefault("pieces", 0)
+        state.setdefault("newest", "")
+        state.setdefault("last", None)
         self.session = session
         self.state = state
         self.about: Record = state.setdefault("about", {})
         self.calls: dict[str, list[Any]] = state.setdefault("calls", {})
+        self._document = _is_document(session.files[0])
+        self._earlier = Earlier(session.files[0], self.key)
         self.group: str | None = None
         self.slice: int | None = None
         self.type: str | None = None
@@ -51,6 +59,7 @@ class Reader:
 
     def close(self) -> None:
         """The walk is over, or left."""
+        self._earlier.close()
 
     def entry(self, start: int, length: int, line: bytes, record: Record | None) -> Entry:
         """The entry of a line at offset `start`; `record` is None where nothing could be made of it."""
@@ -64,6 +73,25 @@ class Reader:
         self.ts = rfc3339(record.get("timestamp"))
         messages = self.read(record)
         return Entry(line, self.ts, messages, type=self.type, group=self.group, slice=self.slice)
+
+    def repeated(self, id: Any) -> bool:
+        """Whether the line with this id stood before: it counts once, at its first place."""
+        if self._document or not isinstance(id, str) or not id:
+            return False
+        state, ts = self.state, self.ts
+        if id == state["last"]:
+            return True
+        if ts is not None and ts > state["newest"]:
+            state["newest"] = ts  # a copy has its original's time
+        elif self.stood_before(id):
+            return True
+        state["last"] = id
+        return False
+
+    def stood_before(self, id: str) -> bool:
+        """Whether a line with this id stands in the file before this one; a document has each only once."""
+        offset: int = self.ref["offset"]
+        return offset > 0 and not self._document and self._earlier.holds(id, offset)
 
     # -- message records ---------------------------------------------------------------------------------------
 

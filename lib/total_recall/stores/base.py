@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from ..notices import Notices, Unreadable
-from ..record import Record, one_line, packed, session_row, unpacked
+from ..record import Record, packed, session_row, title_of, unpacked
 from ..regular import open_regular
 from ..times import from_epoch
 
@@ -64,6 +64,7 @@ class Entry:
     """
 
     __slots__ = ("group", "messages", "slice", "source", "ts", "type")
+    stored: int = 1  # how many stored records it is; more only where a walk is made for counting
 
     def __init__(
         self,
@@ -358,6 +359,8 @@ class Store:
         children = [child.session_id for child in self.children(session.session_id)]
         signature = (
             *self.seen(session),
+            session.path,
+            session.files,
             session.names,
             len(children),
             children[:_LISTED],
@@ -373,9 +376,13 @@ class Store:
         """What of a listing's reference changes when the session does, without another look at the store."""
         return (session.size, session.updated, len(session.files))
 
-    def surroundings(self, session: Reference) -> tuple[Any, ...]:
-        """What a row depends on beside its session: files of titles, say."""
+    def beside(self, session: Reference) -> tuple[Any, ...]:
+        """What tells that a title changed which stands beside the session's records, and is its alone."""
         return ()
+
+    def surroundings(self, session: Reference) -> tuple[Any, ...]:
+        """What a row depends on beside its session."""
+        return self.beside(session)
 
     def _row(self, session: Reference, children: list[str]) -> Record:
         known: Record = {"file_size": session.size}
@@ -383,12 +390,9 @@ class Store:
             facts = self.facts(session)
             known.update(facts["counts"])
             known.update(self.describe(session, facts))
-            if not known.get("title") and facts["first_prompt"]:
-                known["title"] = one_line(facts["first_prompt"])
+            known["title"] = title_of(known.get("title"), facts["first_prompt"])
         except (Unreadable, FileNotFoundError) as error:
             known["read_error"] = _reason(error)
-        if known.get("title"):
-            known["title"] = one_line(known["title"], 1000)
         held_back = []
         aliases = [name for name in session.names if name != session.session_id]
         for key, count, names in (
@@ -434,7 +438,7 @@ class Tally:
     def add(self, entry: Entry) -> None:
         """Count one entry; to be called before the walk goes on."""
         counts = self.counts
-        counts["line_count"] += 1
+        counts["line_count"] += entry.stored
         if ts := entry.ts:
             if counts["start_time"] is None or ts < counts["start_time"]:
                 counts["start_time"] = ts

@@ -52,7 +52,7 @@ class Claude(Store):
         """All transcripts, sub-agents' too; where they were written is known only from their records."""
         if not self.exists():
             return []
-        return transcripts(self.root, since, self.notices, self.harness)
+        return transcripts(self.root, since, self.notices, self.harness, self.parent)
 
     def parent(self, session: Reference) -> str | None:
         """From the folder it lies in, or from the first record of what 2.0 wrote beside its sessions."""
@@ -63,11 +63,15 @@ class Claude(Store):
         found = self._project(session).heads.get(session.path, {}).get("session_id")
         return found if found != session.session_id else None
 
+    def beside(self, session: Reference) -> tuple[object, ...]:
+        """The file with the title that a person gave."""
+        return () if is_agent(session.path) else stamp(title_file(session.path))
+
     def surroundings(self, session: Reference) -> tuple[object, ...]:
         """Titles may stand beside the transcript and in others of its project."""
         if is_agent(session.path):
             return ()
-        return (*stamp(title_file(session.path)), self._project(session).titles)
+        return (*self.beside(session), self._project(session).titles)
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         """One entry a line, or a record recovered from a damaged one."""

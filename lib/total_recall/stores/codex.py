@@ -121,6 +121,10 @@ class Codex(Store):
         known["archived"] = all(path.startswith(self._archive + os.sep) for path in session.files)
         return known
 
+    def beside(self, session: Reference) -> tuple[Any, ...]:
+        """The thread's name, which is in no rollout."""
+        return (self._thread_names().get(session.session_id),)
+
     def _thread_names(self) -> dict[str, str]:
         """The threads' names: Codex appends one line for each naming, the last one counts."""
         if self._names is None:

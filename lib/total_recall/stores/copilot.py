@@ -148,8 +148,8 @@ class Copilot(Transcripts):
         about["origin"] = _program(beside.get("client_name"))
         return about
 
-    def surroundings(self, session: Reference) -> tuple[Any, ...]:
-        """The row depends on the file with the title."""
+    def beside(self, session: Reference) -> tuple[Any, ...]:
+        """The file with the title."""
         return stamp(_beside(session))
 
     def resume(self, row: Record) -> list[str]:
@@ -205,7 +205,7 @@ def _workspace(session: Reference) -> dict[str, str]:
         return {}
     try:
         with open_regular(_beside(session)) as file:
-            lines = file.read(_YAML_BYTES).decode("utf-8", "replace").splitlines()
+            lines = file.read(_YAML_BYTES).decode("utf-8", "replace").split("\n")
     except (OSError, Unreadable):
         return {}
     found: dict[str, str] = {}

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 from ..notices import Notices, Unreadable
-from ..record import Record
+from ..record import Record, packed
 from ..times import from_epoch
 from ._opencode_db import Tables
 from ._opencode_json import Tree
 from ._opencode_parts import HARNESS
-from ._opencode_rows import END, Session, Source, json_object, place
+from ._opencode_rows import END, Position, Session, Source, json_object, place
 from ._opencode_walk import Walk, fresh_state
-from .base import Entry, Memory, Place, Reference, State, Store, newest_first, stamp, stands
+from .base import Entry, Kept, Memory, Place, Reference, State, Store, newest_first, stamp, stands
 
 _SINGLY = 8  # so many signatures are asked for one by one before those of all sessions are read at once
 
@@ -132,29 +132,60 @@ class OpenCode(Store):
         return session.key.parent
 
     def signature(self, session: Reference) -> tuple[Any, ...]:
+        kept = self._read_ahead(session)
+        self._signatures.pop(session.session_id, None)  # given out once, since it grows old
+        return self._source(session).signature(session.session_id) if kept is None else kept
+
+    def _read_ahead(self, session: Reference) -> tuple[Any, ...] | None:
+        """The signature, where those that a listing needs were read for all of its sessions at once."""
         if session.key.file is not None or self._tables is None:
-            return self._source(session).signature(session.session_id)
-        # What a listing needs for each of its sessions is read for all of them at once, and given out once.
+            return None
         self._asked += 1
         if self._asked == _SINGLY and session.session_id in self._listed:
-            self._signatures = self._tables.signatures(id for id, s in self._listed.items() if s.key.file is None)
-        kept = self._signatures.pop(session.session_id, None)
-        return self._tables.signature(session.session_id) if kept is None else kept
+            self._signatures = self._all_signatures(self._tables)
+        return self._signatures.get(session.session_id)
+
+    def _all_signatures(self, tables: Tables) -> dict[str, tuple[Any, ...]]:
+        """The signatures of the listed sessions, as they were last time if nobody has written to the database."""
+        version = tables.database.version()
+        kept = None if version is None else self.remember.get("signatures", tables.path)
+        unchanged = kept is not None and kept[0] == packed(version).decode()
+        known = {id: tuple(marks) for id, marks in kept[1].items()} if kept and unchanged else {}
+        new = [id for id, session in self._listed.items() if session.key.file is None and id not in known]
+        if new:
+            known |= tables.signatures(new)
+            if version is not None and tables.database.version() == version:
+                self.remember.put("signatures", tables.path, packed(version).decode(), dict(known))
+        return known
 
     def seen(self, session: Reference) -> tuple[Any, ...]:
-        return (session.updated, *self.signature(session))
+        kept = self._read_ahead(session)  # and left for the facts
+        return (session.updated, *(self._source(session).signature(session.session_id) if kept is None else kept))
 
     def entries(self, session: Reference, state: State, *, whole: bool = False) -> Iterator[Entry]:
         return iter(self._walk(session, state, settled=whole))
 
-    def _walk(self, session: Reference, state: State, *, settled: bool = False, bodies: bool = True) -> Walk:
+    def messages(self, session: Reference, state: State | None = None, *, whole: bool = False) -> Iterator[Record]:
+        walk = self._walk(session, {} if state is None else state, settled=whole, only_told=True)
+        for entry in walk:
+            yield from entry.messages
+
+    def _walk(
+        self,
+        session: Reference,
+        state: State,
+        *,
+        settled: bool = False,
+        bodies: bool = True,
+        only_told: bool = False,
+    ) -> Walk:
         source = self._source(session)
         now = source.session(session.session_id)
         if now is None:
             raise FileNotFoundError(errno.ENOENT, "the session is gone", session.session_id)
         if not state:
             state.update(fresh_state(), **self._origin(source, now))
-        return Walk(source, now, state, self.notices, settled=settled, bodies=bodies)
+        return Walk(source, now, state, self.notices, settled=settled, bodies=bodies, only_told=only_told)
 
     def continues(self, session: Reference, facts: Record) -> bool:
         """Whether what was read up to the state in `facts` still stands, so that a walk can go on from it.
@@ -208,9 +239,14 @@ class OpenCode(Store):
             **facts["about"],
         }
 
+    def beside(self, session: Reference) -> tuple[Any, ...]:
+        """What a listing reads anyway: it may change without the session's time."""
+        known: Session = session.key
+        return (known.title, known.directory, known.archived, known.model)
+
     def since_compaction(self, session: Reference) -> Iterator[Record]:
         state: State = {}
-        walk = self._walk(session, state)
+        walk = self._walk(session, state, only_told=True)
         source = self._source(session)
         if source.is_newer(session.session_id):
             return super().since_compaction(session)
@@ -221,9 +257,14 @@ class OpenCode(Store):
             first = source.message(session.session_id, tail) if isinstance(tail, str) else None
             if first is None or place(first.at, first.id) > place(message.at, message.id):
                 first = message
-            at = (first.at, first.id, "")
-            state.update(id=source.ids_before(session.session_id, at), after=list(at))
+            state.update(self._reached(session, (first.at, first.id, "")))
         return (message for entry in walk for message in entry.messages)
+
+    def _reached(self, session: Reference, position: Position) -> State:
+        """Where a walk stands at a position, remembered: the ids before it are told by the rows before it."""
+        signature = (*self.signature(session), *position)
+        before: Callable[[Kept | None], int] = lambda _: self._source(session).ids_before(session.session_id, position)  # noqa: E731
+        return {"id": self.remember("tail", session.session_id, signature, before), "after": list(position)}
 
     def abandoned(self, session: Reference) -> list[tuple[int, int]]:
         """The ranges of record ids that a staged revert hides."""
@@ -262,9 +303,10 @@ class OpenCode(Store):
 
 
 def _origin(source: Source, session: Session) -> State:
-    order = source.order(session.id)
-    if not order or place(*order[0]) >= place(session.created * 1000, ""):
+    first = source.first(session.id)
+    if first is None or place(*first) >= place(session.created * 1000, ""):
         return {}
+    order = source.order(session.id)
     shared, origin = 0, None
     for other in _older(source, session, order[0][0]):
         theirs = source.order(other.id)

@@ -28,6 +28,7 @@ _HEAD_LINES = 20
 _RECENT = 256  # entries whose records are known, for what a compaction keeps
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)")
 _SKILL = '<skill name="'
+_RAW_TYPES = {"user": "user", "assistant": "assistant", "toolResult": "tool"}
 _USAGE = {"input": "input", "output": "output", "cache_read": "cacheRead", "cache_write": "cacheWrite"}
 
 
@@ -35,15 +36,15 @@ class PiReader(Reader):
     """Makes message records of the entries of Pi, versions 1 to 3.
 
     Besides what every Reader keeps, `state` has `recent` (entry id, or its number where it has none -> the id of its
-    record or the next), `entries` (how many there were, with the header) and `born` (the time of a fork: entries up to
-    then are copies).
+    record or the next), `entries` (how many there were, with the header), `headed` (whether the header was met) and
+    `born` (the time of a fork: entries up to then are copies).
     """
 
     def __init__(self, session: Reference, state: State) -> None:
         super().__init__(session, state)
         self.recent: dict[str, int] = state.setdefault("recent", {})
-        state.setdefault("entries", 0)
-        state.setdefault("born", None)
+        for key, value in (("entries", 0), ("headed", False), ("born", None)):
+            state.setdefault(key, value)
         self._replayed: bool | None = None
         self._readers: dict[Any, Callable[[Record], list[Record]]] = {
             "session": self._header,
@@ -68,6 +69,9 @@ class PiReader(Reader):
     def read(self, record: Record) -> list[Record]:
         kind = record.get("type")
         read = self._readers.get(kind) if isinstance(kind, str) else None
+        if self.repeated(record.get("id")):
+            self.type = _RAW_TYPES.get(str(mapping(record.get("message")).get("role")))
+            return []
         born = self.state["born"]
         self._replayed = True if born and self.ts and self.ts <= born else None
         messages = read(record) if read else []
@@ -85,8 +89,9 @@ class PiReader(Reader):
             del self.recent[next(iter(self.recent))]
 
     def _header(self, header: Record) -> list[Record]:
-        if self.state["entries"]:
+        if self.state["headed"]:
             return []
+        self.state["headed"] = True
         if cwd := string(header.get("cwd")):
             self.about["directory"] = cwd
         if model := string(header.get("modelId")):

@@ -18,7 +18,6 @@ from typing import Any
 
 from ..notices import Notices, Unreadable
 from ..record import Record
-from ._earlier import Earlier
 from ._files import File, Heads, home, regular_files
 from ._jsonl import Lines
 from ._parts import calls_of, outcome, parts_of, responses_of, text_of, thinking_of, usage
@@ -28,23 +27,18 @@ from .base import Memory, Place, Reference, State, newest_first
 from .tools import kind_of
 
 _HEAD_LINES = 20
-_RECENT = 16
 # Kinds of `user` records that hold a person's words; without one it is a prompt.
 _TYPED = frozenset((None, "mid_turn_user_message", "realtime_message"))
 _DELEGATED = frozenset((None, "agent_launch_prompt"))
 
 
 class QwenReader(Reader):
-    """Makes message records of the records of Qwen Code 0.5 to 0.15.
+    """Makes message records of the records of Qwen Code 0.5 to 0.15."""
 
-    Besides what every Reader keeps, `state` has `recent` (the last uuids) and `newest` (the latest time met).
-    """
+    key = "uuid"
 
     def __init__(self, session: Reference, state: State) -> None:
         super().__init__(session, state)
-        self.recent: list[str] = state.setdefault("recent", [])
-        state.setdefault("newest", "")
-        self._earlier = Earlier(session.files[0], "uuid")
         self._delegated = session.key is not None
         self._marks: Record = {}
         self._readers: dict[Any, Callable[[Record], list[Record]]] = {
@@ -54,15 +48,12 @@ class QwenReader(Reader):
             "system": self._system,
         }
 
-    def close(self) -> None:
-        self._earlier.close()
-
     def read(self, record: Record) -> list[Record]:
         kind = record.get("type")
         read = self._readers.get(kind) if isinstance(kind, str) else None
         if read is None:
             return []
-        if self._repeated(record.get("uuid")):
+        if self.repeated(record.get("uuid")):
             self.type = {"tool_result": "tool"}.get(str(kind), str(kind))
             return []
         self._learn(record)
@@ -72,18 +63,6 @@ class QwenReader(Reader):
         sidechain = record.get("isSidechain") is True and not self._delegated
         self._marks = {"replayed": bool(origin) or None, "agent": "sidechain" if sidechain else None}
         return read(record)
-
-    def _repeated(self, uuid: Any) -> bool:
-        """Whether the record stood before: it counts once, at its first place."""
-        if not isinstance(uuid, str):
-            return False
-        newer = self.ts is not None and self.ts > self.state["newest"]
-        if uuid in self.recent or (not newer and self.ref["offset"] and self._earlier.holds(uuid, self.ref["offset"])):
-            return True
-        self.state["newest"] = max(self.state["newest"], self.ts or "")
-        self.recent.append(uuid)
-        del self.recent[:-_RECENT]
-        return False
 
     def _learn(self, record: Record) -> None:
         about = self.about

@@ -22,6 +22,7 @@ from typing import Any
 
 from ..notices import Unreadable
 from ..record import Record, one_line
+from ..regular import open_regular
 from ..times import from_epoch, rfc3339
 from ._vibe_legacy import Folder, document_head, folder_files, head, identities
 from ._vibe_lineage import Found, families, unified_head
@@ -29,6 +30,8 @@ from ._vibe_text import FRAME, HARNESS, SCRATCHPAD
 from ._vibe_unified import Unified
 from .base import Entry, Place, Reference, State, Store, newest_first, stamp, stands
 
+_CONFIG_BYTES = 1 << 20
+_SAVE_DIR = re.compile(rb"""\bsave_dir["']?\s*=\s*["']*([^"'\n]*)""")
 _STAMPED = re.compile(r".*_\d{8}_\d{6}_\w+\Z")  # how folders and documents of sessions are named, after the prefix
 
 
@@ -49,7 +52,8 @@ class Vibe(Store):
         if override:
             root = override
         elif home or user:
-            root = os.path.join(home or os.path.join(user, ".vibe"), "logs", "session")
+            base = home or os.path.join(user, ".vibe")
+            root = _configured(base, user) or os.path.join(base, "logs", "session")
         else:
             return None
         root = os.path.abspath(root)
@@ -256,6 +260,28 @@ class Vibe(Store):
 
     def resume(self, row: Record) -> list[str]:
         return ["vibe", "--resume", row["session_id"]]
+
+
+def _configured(base: str, user: str) -> str | None:
+    """The folder of sessions that Vibe's `config.toml` names (`session_logging.save_dir`); None where it names none."""
+    try:
+        with open_regular(os.path.join(base, "config.toml")) as file:
+            text = file.read(_CONFIG_BYTES)
+    except (OSError, Unreadable):
+        return None
+    # The program writes its settings out, the usual folder among them: a parser is loaded for another one only.
+    if not (named := _SAVE_DIR.search(text)) or named[1] in (b"", os.fsencode(os.path.join(base, "logs", "session"))):
+        return None
+    import tomllib
+
+    try:
+        logging = tomllib.loads(text.decode()).get("session_logging")
+    except ValueError:
+        return None
+    folder = logging.get("save_dir") if isinstance(logging, dict) else None
+    if not isinstance(folder, str) or not folder:
+        return None
+    return os.path.join(user, folder[2:]) if user and folder.startswith("~/") else os.path.expanduser(folder)
 
 
 def _barred(folder: str, path: str) -> Unreadable:
