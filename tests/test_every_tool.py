@@ -159,6 +159,7 @@ def test_heavy_modules_are_imported_by_none_that_does_not_need_them(tool):
     for heavy, tools in needs.items():
         if tool not in tools:
             assert heavy not in loaded
+    assert "_hashlib" not in loaded  # which loads OpenSSL
     if tool in READERS:
         assert not {"pathlib", "asyncio", "tempfile", "importlib.metadata", "httpx", "pydantic"} & loaded
 

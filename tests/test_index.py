@@ -433,6 +433,22 @@ def test_an_older_index_is_rebuilt_and_a_newer_one_left_alone(world):
     assert orjson.loads(stamp.read_bytes()) == written
 
 
+def test_what_a_killed_writer_left_is_not_in_the_way_of_the_next(world):
+    """A commit that was cut off before its last step left files that the same commit would make again."""
+    for name in ("changed", "kept"):
+        world.write(name, [record(1, content="alpha")])
+    world.refresh()
+    committed = world.shadow / "index" / "meta.json"
+    before = committed.read_bytes()
+    world.write("changed", [record(1, content="beta and more")])
+    world.refresh()
+    assert list(committed.parent.glob("*.del"))
+    committed.write_bytes(before)
+
+    assert statuses(world.refresh()) == {"changed": "indexed"}
+    assert (world.texts("alpha"), world.texts("beta")) == (1, 1)
+
+
 def test_clearing_begins_anew_and_a_reader_reads_on(world):
     world.write("s", [record(1, content="alpha")])
     world.refresh()

@@ -16,7 +16,7 @@ LAYERS = [
     ["output"],
     ["bounds", "follow"],
     ["analysis", "query", "passages", "ranking", "indexing", "reading", "index"],
-    ["lexicon", "snippets", "sources", "search", "scan"],
+    ["lexicon", "snippets", "sources", "search", "scan", "traces"],
     ["scope", "coverage", "freshness", "finding", "context", "prompts", "llm", "summarise", "recap"],
     ["command"],
     ["extraction", "report", "render", "summarising"],

@@ -5,6 +5,7 @@ from linestore import LineStore, write_session
 from total_recall.notices import Notices
 from total_recall.record import message
 from total_recall.selection import NoSession, Sessions, Window, rows, selected
+from total_recall.stores.base import Memory
 from total_recall.times import epoch
 
 DAY = "2026-09-{:02d}T10:00:00.000Z"
@@ -34,6 +35,29 @@ def test_a_row_comes_as_soon_as_nothing_newer_can_follow(store):
 
     assert first[0]["session_id"] == "s4"
     assert {name for name, _ in store.walked} <= {"s4", "s3"}
+
+
+class Counting(Memory):
+    """Says which kinds of values were fetched at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.fetched = []
+
+    def expect(self, kind):
+        self.fetched.append(kind)
+
+
+def test_rows_are_fetched_at_once_only_where_many_are_asked_for(store):
+    for number in range(150):
+        wrote(store.root, f"s{number}", 1 + number % 25)
+    store.remember = Counting()
+    listed = rows(Sessions([store], Notices()), Window(), NOW)
+
+    next(listed)
+    assert "row" not in store.remember.fetched
+    assert len(list(listed)) == 149
+    assert store.remember.fetched.count("row") == 1
 
 
 def test_a_file_touched_long_after_its_last_record_stands_where_that_record_does(store):

@@ -19,17 +19,22 @@ import tantivy
 LONGEST = 64  # bytes of a token; the shortest line of base64 (PEM) is as long
 
 # Kana, Han, Hangul, Thai, Lao, Burmese, Khmer: scripts in which a word is not bounded by spaces, or not only.
-_SPACELESS = (
+SPACELESS = (
     r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
     r"\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_RUN = re.compile(f"[{_SPACELESS}]+")
+_RUN = re.compile(f"[{SPACELESS}]+")
 _SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 # The same seams in a text of which only the kinds of the characters are left: fetchMessage, XMLParser, Base64Encoder.
 _KINDS_OF = bytes(
     97 if 97 <= code <= 122 else 65 if 65 <= code <= 90 else 48 if 48 <= code <= 57 else 32 for code in range(256)
 )
 _SEAMS = (b"aA", b"AAa", b"0Aa")
+# Bytes of which words are made or may be, and more of them than the engine takes for a word.
+_IN_WORDS = bytes(120 if code >= 128 or chr(code).isalnum() else 32 for code in range(256))
+_TOO_LONG = b"x" * (LONGEST + 1)
+# Dashes, arrows, boxes: several bytes each, many in a row, and in no word.
+_NO_LETTERS = re.compile("[\u2000-\u206f\u2190-\u23ff\u2500-\u2775\u2794-\u2bff]+")
 
 
 class Token(NamedTuple):
@@ -58,6 +63,20 @@ def prepared(text: str) -> str:
         text = spaced(composed(text))
     found = identifiers(text)
     return "\n".join((text, *map(pieces, found))) if found else text
+
+
+def is_opaque(text: str, shown: str) -> bool:
+    """Whether some letters of a text are in none of the engine's words, or stand otherwise there.
+
+    `shown` is what `prepared` makes of the text.
+    """
+    if not text.isascii() and not unicodedata.is_normalized("NFC", text):
+        return True
+    return len(shown) > LONGEST // 4 and _is_long(shown) and (shown.isascii() or _is_long(_NO_LETTERS.sub(" ", shown)))
+
+
+def _is_long(text: str) -> bool:
+    return _TOO_LONG in text.encode("utf-8", "surrogatepass").translate(_IN_WORDS)
 
 
 def composed(text: str) -> str:

@@ -5,12 +5,14 @@ Only this module writes to standard error and ends the process.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from time import time
-from typing import IO, Any, TypeVar
+from typing import IO, Any, NoReturn, TypeVar
 
 import click
 
@@ -180,7 +182,7 @@ def executable(name: str, **settings: Any) -> Callable[[Callable[..., int | None
 
         def main() -> None:
             sys.unraisablehook = _raised_too_late
-            sys.exit(perform(name, command))
+            leave(perform(name, command))
 
         main.command = command  # type: ignore[attr-defined]
         return main
@@ -209,6 +211,15 @@ def perform(name: str, command: click.Command, arguments: list[str] | None = Non
     except Exception as error:
         return _unexpected(name, error)
     return 141
+
+
+def leave(status: int) -> NoReturn:
+    """End the process at once, as all is written: to take its objects apart first takes a tenth of a short run."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
 
 
 def _raised_too_late(unraisable: sys.UnraisableHookArgs) -> None:

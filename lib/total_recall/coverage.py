@@ -27,6 +27,7 @@ class Coverage:
         self.unreadable: dict[str, str] = {}
         self.records = 0
         self.total = 0
+        self.unread = 0
         self.ruled_out = 0
         self.outputs_cut = 0
         self.index_age: float | None = None
@@ -58,6 +59,8 @@ class Coverage:
                 found[key] = names[:_NAMED]
         if self.outputs_cut:
             found["outputs_cut"] = self.outputs_cut
+        if self.unread:
+            found["ruled_out_by_index"] = self.unread
         if self.ruled_out:
             found["ruled_out_by_bytes"] = self.ruled_out
         if self.index_age is not None:
@@ -73,6 +76,8 @@ class Coverage:
         if self.in_scope != self.known:
             text += f" ({self.known} known)"
         notes = [f"{self.indexed_now} indexed now"] if self.indexed_now else []
+        if self.unread:
+            notes.append(f"{self.unread} ruled out by the index")
         if self.ruled_out:
             notes.append(f"{self.ruled_out} ruled out by their bytes")
         if self.outputs_cut:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .coverage import Coverage
 from .freshness import Indexes, Progress, source
 from .index import Index
+from .indexed import number_of
 from .lexicon import Lexicon
 from .notices import Notices
 from .patterns import Literal, Regex
@@ -18,7 +19,6 @@ from .scan import Scan, grouped
 from .scope import Scope, scoped
 from .search import A_SESSION, Found, matching, search
 from .selection import Sessions, Window
-from .shell import quoted
 from .sources import Filters, Source
 from .stores.base import Reference, Store
 
@@ -60,6 +60,8 @@ class Asked(NamedTuple):
 
     def command_line(self) -> str:
         """The command that asks this."""
+        from .shell import quoted
+
         argv = ["tr-search"]
         for field, option in _OPTIONS.items():
             value = getattr(self, field)
@@ -236,7 +238,14 @@ class Finder:
         asked, coverage = self.asked, self.coverage
         a_session = A_SESSION if asked.limit and asked.group == "hit" else 0
         limit = asked.limit if asked.group == "hit" else 0
-        scan = Scan(pattern, asked.filters, limit=limit, a_session=a_session, width=asked.width)
+        scan = Scan(
+            pattern,
+            asked.filters,
+            limit=limit,
+            a_session=a_session,
+            width=asked.width,
+            without=lambda store: self._ruled_out(store, pattern),
+        )
         total = len(self._scope.chosen)
 
         def step() -> None:
@@ -255,7 +264,28 @@ class Finder:
             coverage.unreadable[name] = error.reason
             self.notices.fail(name, error)
         coverage.searched = scan.sessions - len(scan.unreadable)
-        coverage.total, coverage.records, coverage.ruled_out = scan.found, scan.records, scan.ruled_out
+        coverage.total, coverage.records = scan.found, scan.records
+        coverage.unread, coverage.ruled_out = scan.unread, scan.ruled_out
+
+    def _ruled_out(self, store: Store, pattern: Literal | Regex) -> frozenset[str]:
+        """The sessions in scope that cannot hold a literal, by an index that has them as they are."""
+        from .traces import holding, traces
+
+        wanted = traces(pattern.text) if isinstance(pattern, Literal) else []
+        folder = self._folder_of(store) if wanted else None
+        index = Index.existing(folder) if folder else None
+        if index is None:
+            return frozenset()
+        try:
+            inside = holding(index, wanted)
+            if inside is None:
+                return frozenset()
+            chosen = [session for owner, session in self._scope.chosen if owner is store]
+            outside = [session for session in chosen if number_of(session.session_id) not in inside]
+            stale = {session.session_id for session in index.stale(store, outside)}
+        except Damaged:
+            return frozenset()
+        return frozenset(session.session_id for session in outside) - stale
 
     def _count_timeless(self, number: int) -> None:
         if number and (self.asked.since or self.asked.until):

@@ -25,13 +25,12 @@ from .record import Record
 from .stores.base import GONE, Reference, Store
 
 FORMAT = "total-recall index"
-VERSION = 1
+VERSION = 2
 
 _SMALL = 64_000_000  # bytes of source for which one commit will do
 _COMMIT_BYTES = 256_000_000
 _COMMIT_SECONDS = 20.0
 _HEAP = 50_000_000
-_MANY = 1_000_000
 
 
 class Locked(Exception):
@@ -43,11 +42,14 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("text", tokenizer_name=analysis.NAME)
     for name in ("role", "class", "tool_name"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    # Only for what rules sessions out of a scan: the names of arguments, and what is left out of long outputs.
+    for name in ("keys", "rest"):
+        builder.add_text_field(name, tokenizer_name=analysis.NAME, index_option="basic")
     # key - session = 16 * id + class, so that two numbers say which text of which record this is.
     for name in ("session", "key"):
         builder.add_unsigned_field(name, fast=True, indexed=True)
     builder.add_unsigned_field("about", indexed=True)
-    for name in ("weight", "signature", "records", "documents", "cut"):
+    for name in ("weight", "signature", "records", "documents", "cut", "opaque"):
         builder.add_unsigned_field(name, fast=True)
     for name in ("ts", "start", "end"):
         builder.add_integer_field(name, fast=True)
@@ -91,6 +93,15 @@ class Index(Reader):
             return cls._made(folder)
         except (ValueError, OSError) as error:
             notices.say(f"{folder}: {_first_line(error)}; this run goes on without it")
+            return None
+
+    @classmethod
+    def existing(cls, shadow: str) -> Index | None:
+        """The index in a shadow folder, where there is one that can be read as it is; nothing is said."""
+        folder = os.path.join(shadow, "index")
+        try:
+            return cls(folder, tantivy.Index.open(folder)) if _stamp(folder) == "ours" else None
+        except (ValueError, OSError):
             return None
 
     @classmethod
@@ -178,6 +189,8 @@ class Index(Reader):
             try:
                 with open(note, "w") as file:
                     file.write(str(os.getpid()))
+                # What a killed writer left would be in the way: the next one gives its files the same names.
+                writer.garbage_collect_files()
                 yield writer
                 writer.wait_merging_threads()
             except (ValueError, OSError) as error:

@@ -10,6 +10,11 @@ from zlib import crc32
 
 from .shadow import write_beside
 
+try:
+    from _blake2 import blake2b  # as hashlib has it, without loading OpenSSL for the others
+except ImportError:
+    from hashlib import blake2b
+
 _NAME = "sessions.u64"
 _SUM_BYTES = 8
 
@@ -17,8 +22,6 @@ _SUM_BYTES = 8
 @lru_cache(None)
 def number_of(name: str) -> int:
     """The 64-bit number that stands for a session id, or for what a session looked like."""
-    from hashlib import blake2b
-
     return int.from_bytes(blake2b(name.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 

@@ -10,12 +10,14 @@ import tantivy
 from . import analysis
 from .indexed import number_of
 from .notices import Unreadable
-from .passages import passages
+from .passages import keys, passages
 from .ranking import KINDS, STORED
-from .record import Record, packed, scrubbed, title_of
+from .record import Record, encoded, packed, scrubbed, title_of
 from .stores.base import GONE, Reference, Store, Tally
 from .times import epoch
 
+_MOST_KEYS = 1000
+_MOST_LEFT_OUT = 1 << 20  # characters
 UNTIMED = -1  # the time of a record that has none
 _PLACE = {kind: place for place, kind in enumerate(KINDS)}
 
@@ -40,6 +42,8 @@ class Indexed:
         self.documents = kept["documents"] if kept else 0
         self.records = kept["records"] if kept else 0
         self.cut = kept["cut"] if kept else 0
+        self.opaque = kept["opaque"] if kept else 0
+        self.keys = set(kept["keys"] if kept else ())
         self.begun = new  # nothing is there that would have to go
         self.size = 0
         self._writer = writer
@@ -93,6 +97,8 @@ class Indexed:
                 "part": part,
             }
         )
+        for call in message["tool_calls"]:
+            self.keys.update(keys(call["arguments"]))
         for passage in texts:
             document = self._document(message["id"], passage.kind, passage.text)
             document.add_text("role", message["role"])
@@ -102,6 +108,10 @@ class Indexed:
                 for name in {call["name"] for call in message["tool_calls"]}:
                     document.add_text("tool_name", name)
             document.add_integer("ts", UNTIMED if moment is None else round(moment * 1000))
+            if len(passage.left_out) > _MOST_LEFT_OUT:
+                self.opaque += 1
+            elif passage.left_out:
+                self._add(document, "rest", passage.left_out)
             document.add_bytes("stored", stored)
             self._writer.add_document(document)
             self.cut += passage.cut
@@ -112,16 +122,20 @@ class Indexed:
     def _document(self, record: int, kind: str, text: str) -> tantivy.Document:
         place = _PLACE[kind]
         document = tantivy.Document()
-        prepared = analysis.prepared(text)
-        try:
-            document.add_text("text", prepared)
-        except UnicodeEncodeError:
-            document.add_text("text", scrubbed(prepared))
+        self._add(document, "text", text)
         document.add_text("class", kind)
         document.add_unsigned("session", self.number)
         document.add_unsigned("key", (self.number + record * 16 + place) % 2**64)
         document.add_unsigned("weight", STORED[place])
         return document
+
+    def _add(self, document: tantivy.Document, field: str, text: str) -> None:
+        prepared = analysis.prepared(text)
+        self.opaque += analysis.is_opaque(text, prepared)
+        try:
+            document.add_text(field, prepared)
+        except UnicodeEncodeError:
+            document.add_text(field, scrubbed(prepared))
 
     def finish(self, error: str | None) -> int:
         """Write the session's own document: its title, and how far it is indexed; gives its signature."""
@@ -148,6 +162,8 @@ class Indexed:
         document.add_unsigned("records", self.records)
         document.add_unsigned("documents", self.documents)
         document.add_unsigned("cut", self.cut)
+        names = self._name(document)
+        document.add_unsigned("opaque", self.opaque)
         stored = {
             "session_id": session.session_id,
             "title": title or "",
@@ -156,12 +172,26 @@ class Indexed:
             "documents": self.documents,
             "records": self.records,
             "cut": self.cut,
+            "opaque": self.opaque,
+            "keys": names,
             "error": error,
             "facts": facts,
         }
         document.add_bytes("stored", packed(stored))
         self._writer.add_document(document)
         return signature
+
+    def _name(self, document: tantivy.Document) -> list[str]:
+        """Add the names of arguments to the session's own document; gives what is to be kept of them.
+
+        They are few, unless they are data: then not all of the session can be told by words.
+        """
+        names = sorted(self.keys)
+        if len(names) > _MOST_KEYS:
+            self.opaque += 1
+            return []
+        self._add(document, "keys", " ".join(encoded(name).decode() for name in names))
+        return names
 
 
 def signature_of(store: Store, session: Reference, known: tuple[Any, ...] | None = None) -> int:

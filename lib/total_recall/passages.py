@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from .analysis import LONGEST
 from .record import Record, encoded
 from .stores.tools import is_own
 
@@ -13,11 +14,15 @@ OUTPUT_HEAD, OUTPUT_TAIL = 48 * 1024, 16 * 1024
 
 
 class Passage(NamedTuple):
-    """One text of a message with its class; `cut` when some of it was left out."""
+    """One text of a message with its class, and what was left out of it, with the words at either end."""
 
     kind: str
     text: str
-    cut: bool = False
+    left_out: str = ""
+
+    @property
+    def cut(self) -> bool:
+        return bool(self.left_out)
 
 
 def passages(message: Record) -> list[Passage]:
@@ -29,10 +34,11 @@ def passages(message: Record) -> list[Passage]:
         return []
     found = []
     if content := message["content"]:
-        cut = message["role"] == "tool" and len(content) > OUTPUT_HEAD + OUTPUT_TAIL
-        if cut:
+        left_out = ""
+        if message["role"] == "tool" and len(content) > OUTPUT_HEAD + OUTPUT_TAIL:
+            left_out = content[OUTPUT_HEAD - LONGEST : LONGEST - OUTPUT_TAIL]
             content = f"{content[:OUTPUT_HEAD]}\n{content[-OUTPUT_TAIL:]}"
-        found.append(Passage(message["class"], content, cut))
+        found.append(Passage(message["class"], content, left_out))
     if thinking := message["thinking"]:
         found.append(Passage("reasoning", thinking))
     if calls := [text for call in message["tool_calls"] if (text := _call(message["harness"], call))]:
@@ -74,7 +80,20 @@ def _values(value: Any) -> Iterator[str]:
         for member in value:
             yield from _values(member)
     elif value is not None and not isinstance(value, bool):
-        yield str(value)
+        yield encoded(value).decode()
+
+
+def keys(value: Any) -> Iterator[str]:
+    """The names of arguments, at every depth of a JSON value."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield key
+            if isinstance(member, dict | list):
+                yield from keys(member)
+    elif isinstance(value, list):
+        for member in value:
+            if isinstance(member, dict | list):
+                yield from keys(member)
 
 
 def _written(value: Any) -> str:

@@ -9,12 +9,13 @@ from .regular import open_regular
 from .stores.tools import TOOLS
 
 _CHUNK = 1 << 20
+_LONG = 4  # letters of a part that is rare enough
 _RUN = re.compile(r"[a-z]{3,}")
 # Letters that adapters write themselves, in markers and in names of tools, and that stand in no file.
 _MADE = " ".join(("image file audio bytes document attachment", *(name.lower() for t in TOOLS.values() for name in t)))
-# What a lower-case letter may come from besides itself: the Kelvin sign, a dotted capital I, an escaped letter.
-_FOREIGN = (b"\xe2\x84\xaa", b"\xc4\xb0")
+# What a lower-case letter may come from besides itself: an escaped letter, the Kelvin sign, a dotted capital I.
 _ESCAPED = re.compile(rb"\\u00[4-7]")
+_KELVIN, _DOTTED = "\u212a".encode(), "\u0130".encode()
 
 
 class BadPattern(ValueError):
@@ -29,6 +30,7 @@ class Literal:
         self._needle = text.lower()
         self._slow = re.compile(re.escape(text), re.IGNORECASE)
         self._core = self._run()
+        self._foreign = _foreign(self._core)
 
     def find(self, text: str) -> tuple[int, int] | None:
         lowered = text.lower()
@@ -41,9 +43,9 @@ class Literal:
         return found.span() if found else (start, min(start + len(self._needle), len(text)))
 
     def _run(self) -> bytes:
-        """The longest part that must stand as it is in any file that says it; empty when nothing is that sure."""
-        runs = [run for run in _RUN.findall(self._needle) if run not in _MADE]
-        return max(runs, key=len).encode() if runs else b""
+        """A long part that must stand as it is in any file that says it; empty when nothing is that sure."""
+        runs = [run.encode() for run in _RUN.findall(self._needle) if run not in _MADE]
+        return max(runs, key=lambda run: (not _foreign(run) and len(run) > _LONG, len(run)), default=b"")
 
     def may_stand_in(self, path: str) -> bool:
         """Whether a file may hold it, by its bytes alone; False is certain."""
@@ -55,19 +57,24 @@ class Literal:
                 rest = b""
                 while chunk := file.read(_CHUNK):
                     block = rest + chunk
-                    if self._core in block.lower() or _disguises(block):
+                    if self._core in block.lower() or self._is_disguised(block):
                         return True
                     rest = chunk[-keep:]
         except (OSError, Unreadable):
             return True
         return False
 
+    def _is_disguised(self, block: bytes) -> bool:
+        """Whether a letter of the run may stand there as something else."""
+        if b"\\u00" in block and _ESCAPED.search(block):
+            return True
+        return any(letter in block for letter in self._foreign)
 
-def _disguises(block: bytes) -> bool:
-    """Whether a letter of ASCII may stand there as something else; the cheap questions come first."""
-    if b"\\u00" in block and _ESCAPED.search(block):
-        return True
-    return not block.isascii() and any(letter in block for letter in _FOREIGN)
+
+def _foreign(run: bytes) -> list[bytes]:
+    """The letters beyond ASCII in whose place some of these may stand in lower case."""
+    # Of a dotted I more than an i is left: only the end of the run can stand there.
+    return [_KELVIN] * (b"k" in run) + [_DOTTED] * run.endswith(b"i")
 
 
 class Regex:

@@ -34,6 +34,7 @@ class Known(NamedTuple):
     records: int
     documents: int
     cut: int
+    opaque: int
 
 
 def _guarded(method: Method) -> Method:
@@ -106,6 +107,12 @@ class Reader:
         """How many texts a query matches."""
         found: Any = self._committed.search(query, 1)
         return found.count or 0
+
+    @_guarded
+    def sessions_of(self, query: tantivy.Query) -> frozenset[int]:
+        """The numbers of the sessions with a text that a query matches."""
+        addresses = [address for _, address in self.best(query, max(1, self.count(query)))]
+        return frozenset(self.column("session", addresses))
 
     @_guarded
     def best(self, query: tantivy.Query, limit: int, **how: Any) -> list[tuple[Any, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from .notices import Unreadable
 from .passages import Passage, searched
@@ -17,21 +17,31 @@ class Scan:
     """The matching records of sessions, in the order of the sessions and of their streams.
 
     Afterwards `records` tells how many records were tested, `found` how many match (also those past the limits),
-    `sessions` how many sessions were looked through, `ruled_out` how many of them by the bytes of their files alone,
-    and `unreadable` which could not be.
+    `sessions` how many sessions were looked through, `unread` how many of them by the index alone, `ruled_out` how many
+    by the bytes of their files, and `unreadable` which could not be. `without` gives the ids of a store's sessions that
+    the index rules out.
     """
 
     def __init__(
-        self, pattern: Literal | Regex, filters: Filters, *, limit: int = 0, a_session: int = 0, width: int = 200
+        self,
+        pattern: Literal | Regex,
+        filters: Filters,
+        *,
+        limit: int = 0,
+        a_session: int = 0,
+        width: int = 200,
+        without: Callable[[Store], Collection[str]] = lambda store: (),
     ) -> None:
         self.pattern = pattern
         self.filters = filters
         self.limit = limit
         self.a_session = a_session
         self.width = width
-        self.records = self.found = self.sessions = self.ruled_out = 0
+        self.records = self.found = self.sessions = self.ruled_out = self.unread = 0
         self.unreadable: dict[str, Unreadable] = {}
         self._shown = 0
+        self._without = without
+        self._outside: dict[str, Collection[str]] = {}
         self._mentions: dict[str, frozenset[str] | None] = {}
 
     def hits(
@@ -41,7 +51,9 @@ class Scan:
         for store, session in chosen:
             self.sessions += 1
             try:
-                if self._is_ruled_out(store, session):
+                if session.session_id in self._left_out(store):
+                    self.unread += 1
+                elif self._is_ruled_out(store, session):
                     self.ruled_out += 1
                 else:
                     yield from self._session(store, session)
@@ -50,6 +62,11 @@ class Scan:
             except FileNotFoundError:
                 self.sessions -= 1  # gone since it was listed
             step()
+
+    def _left_out(self, store: Store) -> Collection[str]:
+        if store.harness not in self._outside:
+            self._outside[store.harness] = self._without(store)
+        return self._outside[store.harness]
 
     def _is_ruled_out(self, store: Store, session: Reference) -> bool:
         """Whether it is certain, without reading the session, that nothing in it matches."""

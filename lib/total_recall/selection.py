@@ -14,7 +14,7 @@ from .stores.base import GONE, Reference, Store
 from .times import epoch, from_epoch
 
 _CLOCKS = 2  # seconds that a harness's clock and a file's may differ by
-_MANY = 100  # sessions from which their rows are fetched at once
+_MANY = 100  # rows of a store after which all of them are fetched at once
 
 
 class NoSession(Exception):
@@ -56,8 +56,6 @@ class Sessions:
                     self._partly.add(store.harness)
                 if not (since or directory):
                     store.adopt(sessions)
-                if len(sessions) > _MANY:
-                    store.remember.expect("row")
                 for session in sessions:
                     yield store, session
             except Unreadable as error:
@@ -212,7 +210,11 @@ def recent(sessions: Sessions, window: Window, now: float) -> Iterator[tuple[Rec
     listed = (
         sorted(sessions.listed(start, window.directory), key=_newest) if start or window.directory else sessions.all()
     )
+    asked = dict.fromkeys((store.harness for store in sessions.stores), 0)
     for store, session in listed:
+        asked[store.harness] += 1
+        if asked[store.harness] == _MANY:
+            store.remember.expect("row")
         row = store.row(session, now)
         if row.get("read_error") == GONE:
             continue
