@@ -21,7 +21,7 @@ _STAMP = 0x7472_4341  # application_id: ours
 _VERSION = 4  # raised with every change of what is kept
 _SUM_BYTES = 4
 _PATIENCE = 5.0  # seconds to wait for another process
-_WAITING = 256  # how many facts one transaction takes
+_WAITING = 2048  # how many facts one transaction takes
 
 
 class Newer(Exception):

@@ -14,6 +14,7 @@ from ..record import encoded, scrubbed
 from ..regular import BUFFER, open_regular
 
 _RECOVERY_TRIES = 1000
+_LEAST = 4096
 
 
 def open_session(path: str, buffer: int = BUFFER) -> IO[bytes]:
@@ -29,6 +30,11 @@ def open_session(path: str, buffer: int = BUFFER) -> IO[bytes]:
     import io
 
     return io.BufferedReader(Plain(source), buffer)
+
+
+def buffer_for(length: int) -> int:
+    """What to read at a time of a file of which one line of so many bytes is wanted."""
+    return min(max(length + 2, _LEAST), BUFFER)
 
 
 class Lines:

@@ -7,10 +7,8 @@ that may be slow in taking what it asked for calls `rest` in between, and then h
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import stat
-import tempfile
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -163,6 +161,9 @@ class Database:
 
     def _made_copy(self) -> bool:
         """Copy the database with its WAL to a private folder; False when they changed under the copying."""
+        import shutil
+        import tempfile
+
         if self._copy is None:
             folder = tempfile.mkdtemp(prefix="total-recall-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)

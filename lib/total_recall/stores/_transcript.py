@@ -18,7 +18,7 @@ from ..record import Record, encoded, message, tool_call
 from ..regular import open_regular
 from ..times import rfc3339
 from ._earlier import Earlier
-from ._jsonl import Lines, parse
+from ._jsonl import Lines, buffer_for, parse
 from .base import Entry, Reference, State, Store
 from .tools import is_own, result_class
 
@@ -223,7 +223,7 @@ class Transcripts(Store):
         source: Lines | Document = (
             Document(path, self.unpack, offset=ref["offset"])
             if _is_document(path)
-            else Lines(path, Notices(), self.is_record, offset=ref["offset"])
+            else Lines(path, Notices(), self.is_record, offset=ref["offset"], buffer=buffer_for(ref["length"]))
         )
         try:
             for start, line, record in islice(source, piece, piece + 1):

@@ -20,7 +20,7 @@ from ..notices import Notices, Unreadable
 from ..record import Record, attachment, base64_size, message, tool_call
 from ..regular import open_regular
 from . import tools
-from ._jsonl import Lines, objects, parse
+from ._jsonl import Lines, buffer_for, objects, parse
 from ._transcript import placed
 from ._vibe_text import (
     FRAME,
@@ -212,7 +212,7 @@ class Folder:
         return self.entry(line, {"id": 0, "count": 0, "begun": not first, "calls": {}})
 
     def _line_at(self, ref: Record) -> Line | None:
-        with open_regular(self.path) as source:
+        with open_regular(self.path, buffer_for(ref["length"])) as source:
             source.seek(ref["offset"])
             text = source.read(ref["length"]).strip()
         try:

@@ -22,7 +22,7 @@ from ._claude_counting import Counter
 from ._claude_files import is_record, transcripts
 from ._claude_project import Project, custom_title, is_agent, title_file
 from ._claude_records import Reader
-from ._jsonl import Lines, parse
+from ._jsonl import Lines, buffer_for, parse
 from ._transcript import placed
 from .base import Entry, Memory, Place, Reference, State, Store, stamp
 
@@ -106,7 +106,7 @@ class Claude(Store):
         part, piece = ref.get("part", 0), ref.get("piece", 0)
         reader = Reader(session, {"id": ref.get("id", 1) - 1 - part, "pieces": piece + 1})
         try:
-            lines = Lines(session.path, Notices(), is_record, offset=ref["offset"])
+            lines = Lines(session.path, Notices(), is_record, offset=ref["offset"], buffer=buffer_for(ref["length"]))
             for start, line, record in islice(lines, piece, piece + 1):
                 if start != ref["offset"]:
                     break
