@@ -2,5 +2,5 @@
 
 import gc
 
-# A run is short and leaves few cycles: looking for them seldom saves a twentieth of it.
-gc.set_threshold(100_000)
+# Looking for cycles seldom makes a short run shorter; more seldom than this, what is left of sessions piles up.
+gc.set_threshold(10_000)
