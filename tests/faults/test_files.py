@@ -291,7 +291,7 @@ def _nobody():
 @pytest.fixture
 def open_to_all():
     """A scratch folder that everybody can enter."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o777)
         yield Path(folder)
 
