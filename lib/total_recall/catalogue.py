@@ -66,7 +66,7 @@ class Catalogue(Memory):
         database.text_factory = _decoded
         try:
             self._fault = _fault(database)
-        except sqlite3.OperationalError:
+        except (sqlite3.OperationalError, Newer):
             database.close()
             raise
         except sqlite3.DatabaseError as error:
