@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import orjson
 
-from .locking import lock
+from .locking import alone
 from .notices import Notices
 from .record import Record
 from .shadow import safe_name, write_beside
@@ -244,19 +244,18 @@ class Ledger:
     @contextmanager
     def locked(self) -> Iterator[Ledger]:
         """Keep other writers out, and read the ledger anew. Raises Locked at once when one is at work."""
-        with self._writing():
-            os.makedirs(os.path.dirname(self.lock_path), mode=0o700, exist_ok=True)
-            handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        try:
-            if not lock(handle):
-                raise Locked(
-                    f"the summaries of {self.session_id} are being written by another process"
-                    f" ({self.lock_path} is locked) - try again when it is done"
-                )
+        with ExitStack() as held:
+            with self._writing():
+                os.makedirs(os.path.dirname(self.lock_path), mode=0o700, exist_ok=True)
+                try:
+                    held.enter_context(alone(self.lock_path, 0.0))
+                except TimeoutError as error:
+                    raise Locked(
+                        f"the summaries of {self.session_id} are being written by another process"
+                        f" ({self.lock_path} is locked) - try again when it is done"
+                    ) from error
             self.read()
             yield self
-        finally:
-            os.close(handle)
 
     def append(self, part: Slice, text: str) -> Block:
         """Add the summary of a slice that begins at `next_id`; to be called while `locked`.

@@ -19,7 +19,7 @@ def alone(path: str, patience: float) -> Iterator[None]:
     until = monotonic() + patience
     handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
-        while not lock(handle):
+        while not _lock(handle):
             if monotonic() >= until:
                 raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", path)
             sleep(_PAUSE)
@@ -28,7 +28,7 @@ def alone(path: str, patience: float) -> Iterator[None]:
         os.close(handle)
 
 
-def lock(handle: int) -> bool:
+def _lock(handle: int) -> bool:
     """Lock a file for as long as it is open in this process; False when another has done so."""
     try:
         import fcntl
